@@ -6,6 +6,7 @@ import fcntl
 import gc
 import os
 import pathlib
+import types
 from collections.abc import Callable, Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -61,6 +62,18 @@ def quick_xla() -> Iterator[None]:
         jax.config.update("jax_disable_most_optimizations", True)
         yield
         jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(scope="module")
+def short_collections() -> Iterator[None]:
+    """A scheduler that begins collects the youngest objects alone: all those of a process of tests take longer than
+    most of them. tests/test_streams_neglect.py has what is done to all.
+    """
+    from xcoexec.streams import gc_freeze
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc_freeze, "gc", types.SimpleNamespace(**{**vars(gc), "collect": lambda: gc.collect(0)}))
+        yield
 
 
 @pytest.fixture

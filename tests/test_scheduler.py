@@ -30,7 +30,7 @@ from xcoexec.streams.virtual import releases, simulate
 from .oracle import oracles, worst
 from .support import array, until
 
-pytestmark = pytest.mark.usefixtures("quick_xla")
+pytestmark = pytest.mark.usefixtures("quick_xla", "short_collections")
 
 # -- what decides ---------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from xcoexec.streams.virtual import releases, simulate
 from .support import array
 from .test_scheduler import Sleepy
 
-pytestmark = pytest.mark.usefixtures("quick_xla")
+pytestmark = pytest.mark.usefixtures("quick_xla", "short_collections")
 
 NAN, INF = float("nan"), float("inf")
 
