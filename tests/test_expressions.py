@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,11 +70,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 SPLIT = ("spence",)  # some of their operations have no kernel
 
 
+#: what XLA's older emitters do not compile: the smoke tests of .ci/run have the newer ones
+ALONE = ("clamp bool",) if "xla_cpu_use_fusion_emitters=false" in os.environ.get("XLA_FLAGS", "") else ()
+
+
 @pytest.fixture(scope="module")
 def both() -> tuple[dict[str, Any], dict[str, Any]]:
     """What all cases give under `xcoexec.jit` and under `jax.jit`, as one program."""
     every = lambda operands: {name: CASES[name][0](*args) for name, args in operands.items()}
-    operands = {name: args for name, (_, args) in CASES.items()}
+    operands = {name: args for name, (_, args) in CASES.items() if name not in ALONE}
     return xcoexec.jit(every, strategy="host", strict=True)(operands), jax.jit(every)(operands)
 
 
@@ -81,6 +86,10 @@ def both() -> tuple[dict[str, Any], dict[str, Any]]:
 def test_kinds(name: str, both: tuple[dict[str, Any], dict[str, Any]]) -> None:
     """Kernels and the whole of `jit` give what jax.jit gives: the same type and NaN, all digits but the last two."""
     fn, args = CASES[name]
+    if name in ALONE:
+        want = jax.jit(fn, compiler_options={"xla_cpu_use_fusion_emitters": True})(*args)
+        np.testing.assert_allclose(run_host(fn, *args)[0], np.asarray(want), rtol=2e-6)
+        return
     got, want = (of[name] for of in both)
     assert got.dtype == want.dtype
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=2e-6, atol=2e-6 if name == "spence" else 0)
