@@ -6,6 +6,8 @@ import fcntl
 import gc
 import os
 import pathlib
+import subprocess
+import sys
 import types
 from collections.abc import Callable, Iterator
 
@@ -15,7 +17,18 @@ if not os.environ.get("XCOEXEC_TEST_GPU"):
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
 #: What XLA adds to a program is compiled in a third of the time: fusions by its older emitters, all in one LLVM module.
 #: XLA_FLAGS that are given stay; `XLA_FLAGS= pytest` has XLA's own settings, with which .ci/run tests a part too.
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")
+QUICK = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+
+
+def _known(flags: str) -> bool:
+    """Whether this jaxlib knows these flags; a process with others ends when it begins to use XLA."""
+    begin = "from jaxlib import xla_client; xla_client.make_cpu_client()"
+    given = {**os.environ, "XLA_FLAGS": flags}
+    return subprocess.run([sys.executable, "-c", begin], env=given, capture_output=True).returncode == 0
+
+
+if "XLA_FLAGS" not in os.environ:  # processes that run the tests have it from the one that hands them out
+    os.environ["XLA_FLAGS"] = QUICK if _known(QUICK) else ""
 os.environ.setdefault("XCOEXEC_ADAPT", "0")
 os.environ.setdefault("XCOEXEC_WAIT", "1")
 
