@@ -19,7 +19,7 @@ from xcoexec.frontend.fold import Folded, fold
 from xcoexec.frontend.shards import shard
 from xcoexec.frontend.trace import paths, trace
 
-from .test_sharded import FOUR, ROOT, begin, ended
+from .test_sharded import AS_USED, FOUR, ROOT, begin, ended
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -67,7 +67,7 @@ def test_errors() -> None:
 
 
 def test_devices_with_relays_and_cores_of_their_own() -> None:
-    found = json.loads(ended(begin("-m", "tests.mesh_relays", XLA_FLAGS=FOUR))[0])
+    found = json.loads(ended(begin("-m", "tests.mesh_relays", **AS_USED))[0])
     assert found["alike"] and found["error"] < EXACT and found["engines"] == ["xco", "xco", "xco"]
     assert found["ordinals"] == [0, 1] and found["served"] == [True, True] and found["cores"] == found["expected cores"]
     assert found["split"] > 0 and found["fault"].count("plain jax.jit") == 1 and found["after the fault"] < EXACT

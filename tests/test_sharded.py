@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +19,10 @@ pytestmark = pytest.mark.usefixtures("quick_xla")
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLAGS = os.environ.get("XLA_FLAGS", "")
-FOUR = f"{FLAGS} --xla_force_host_platform_device_count=4"
+OWN_FOUR = "--xla_force_host_platform_device_count=4"
+FOUR = f"{FLAGS} {OWN_FOUR}"
+#: stand-ins of devices hold threads of XLA's, which is as users have it
+AS_USED = {"XLA_FLAGS": OWN_FOUR, "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
 
 
 def begin(*args: str, **env: str) -> subprocess.Popen[str]:
@@ -26,7 +30,7 @@ def begin(*args: str, **env: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, *args],
         cwd=ROOT,
-        env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore", **env},
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore", "PYTHONFAULTHANDLER": "1", **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -37,9 +41,12 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
     """What a process has written, when it has ended well."""
     try:
         out, errors = process.communicate(timeout=300)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # its threads say where they are
+        out, errors = process.communicate()
     finally:
         process.kill()
-    assert process.returncode == 0, errors[-3000:]
+    assert process.returncode == 0, errors[-9000:]
     return out, errors
 
 

@@ -16,7 +16,7 @@ import pytest
 from xcoexec.frontend.parts import Parted
 from xcoexec.planning.device_cuts import Kind, across
 
-from .test_sharded import FOUR, begin, ended
+from .test_sharded import AS_USED, FOUR, begin, ended
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -94,7 +94,7 @@ def test_bad_input(name: str, start: str, end: str) -> None:
 
 
 def test_devices_with_relays_keep_their_bounds() -> None:
-    found = json.loads(ended(begin("-m", "tests.spread_relays", XLA_FLAGS=FOUR))[0])
+    found = json.loads(ended(begin("-m", "tests.spread_relays", **AS_USED))[0])
     for strategy in ("device", "codl", "capacity"):
         assert found[strategy]["error"] < EXACT and found[strategy]["parts"] == [0, 1]
         assert found[strategy]["engines"] == ["xco", "xco"]
