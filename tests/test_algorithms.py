@@ -20,6 +20,7 @@ from xcoexec.codegen.target import Target, target
 from xcoexec.partition.split import split
 
 from .support import TOLERANCE, array, check_host, error, multiplies, oracle, stages_of, targets
+from .test_ops import _conv as grouped
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -279,6 +280,45 @@ def test_reference_agrees_with_jax_on_dynamic_slices(at: int) -> None:
         lambda x, new, i: lax.dynamic_update_slice(x, new, (i, 0)),
     ):
         assert np.allclose(oracle(fn, x, new, i), fn(x, new, i))
+
+
+# -- groups of channels of which a vector holds several ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("group", [2, 4, 8])
+@pytest.mark.parametrize("groups", [5, 8])
+@pytest.mark.parametrize(
+    ("options", "width"), [({}, 29), (dict(stride=2), 12), (dict(dilation=2), 7), (dict(padding="VALID"), 3)]
+)
+@pytest.mark.parametrize("weights", [0, 1])
+def test_small_groups(isa: Target, group: int, groups: int, options: Any, width: int, weights: int) -> None:
+    """Blocks of pixels and what is left of a row, masked vectors, weights packed at bind and read where they lie."""
+    c = group * groups
+    k, x, b = array(3, 3, group, c, seed=1), array(2, 5, width, c), array(c, seed=2)
+    fn = lambda k, x, b: jax.nn.relu(grouped(x, k, groups=groups, **options) + b)
+    got, ran = run_on(fn, k, x, b, isa=isa, weights=weights)
+    assert error(got, oracle(fn, k, x, b)) < TOLERANCE
+    assert any("depthwise" in a for a in ran) == (group < isa.vl)
+
+
+@pytest.mark.parametrize("spec", [("NCHW", "OIHW", "NCHW"), ("NHWC", "OHWI", "NHWC"), ("NHWC", "IHWO", "NCHW")])
+@pytest.mark.parametrize("weights", [0, 1])
+def test_layouts_of_small_groups(spec: tuple[str, str, str], weights: int) -> None:
+    shapes = [dict(N=2, H=6, W=9, C=20), dict(H=3, W=2, I=2, O=20)]
+    x, k = (array(*(sizes[d] for d in dims), seed=i) for i, (dims, sizes) in enumerate(zip(spec, shapes, strict=False)))
+    fn = lambda k, x: lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=spec, feature_group_count=10)
+    got, ran = run_on(fn, k, x, isa=target(), weights=weights)
+    assert error(got, oracle(fn, k, x)) < TOLERANCE
+    assert any("depthwise" in a for a in ran)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("by", ["weights", "image"])
+def test_a_gradient_of_small_groups(stride: int, by: str) -> None:
+    k, x = array(3, 3, 4, 24, seed=1), array(2, 8, 10, 24)
+    loss = lambda k, x: (jnp.sin(grouped(x, k, groups=6, stride=stride)) ** 2).sum()
+    check_host(jax.grad(loss, ["weights", "image"].index(by)), k, x)
 
 
 # -- strips: neighbouring layers on one core ------------------------------------------------------------------

@@ -24,6 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PART = (  # every kernel family, with odd sizes
     "tests/test_ops.py::test_convolution[odd-1]",
     "tests/test_ops.py::test_convolution[depthwise odd strided-1]",
+    "tests/test_ops.py::test_convolution[groups of 2 strided-1]",
+    "tests/test_ops.py::test_convolution[groups of 8 dilated-1]",
     "tests/test_storage.py::test_pixels_that_would_share_sets_of_the_caches[1x1-1-False]",
     "tests/test_storage.py::test_pixels_that_would_share_sets_of_the_caches[residual-2-True]",
     "tests/test_storage.py::test_what_a_pool_reads_lies_apart",

@@ -163,6 +163,10 @@ CONVS = {
     "depthwise odd strided": ((1, 11, 12, 19), (5, 5, 1, 19), dict(groups=19, stride=2)),
     "depthwise dilated": ((1, 11, 13, 17), (3, 3, 1, 17), dict(groups=17, dilation=2)),
     "depthwise multiplier": ((1, 7, 7, 6), (3, 3, 1, 18), dict(groups=6)),
+    "groups of 4": ((2, 9, 26, 40), (3, 3, 4, 40), dict(groups=10)),
+    "groups of 2 strided": ((1, 11, 12, 34), (5, 3, 2, 34), dict(groups=17, stride=2)),
+    "groups of 8 dilated": ((1, 9, 31, 24), (3, 3, 8, 24), dict(groups=3, dilation=2)),
+    "1-D groups of 4": ((2, 17, 20), (3, 4, 20), dict(groups=5)),
     "1x1": ((3, 5, 6, 37), (1, 1, 37, 70), {}),
     "1x1 strided": ((1, 7, 9, 16), (1, 1, 16, 32), dict(stride=2)),
     "1-D": ((2, 17, 6), (4, 6, 21), {}),
@@ -182,7 +186,9 @@ def test_convolution(name: str, threads: int) -> None:
     check_host(lambda w, x: _conv(x, w, **options), array(*w, seed=1), array(*x), weights=1, threads=threads)
 
 
-@pytest.mark.parametrize("name", ["3x3", "odd", "grouped", "depthwise", "depthwise odd strided", "1x1", "3-D"])
+@pytest.mark.parametrize(
+    "name", ["3x3", "odd", "grouped", "depthwise", "depthwise odd strided", "groups of 4", "1x1", "3-D"]
+)
 @pytest.mark.parametrize(
     "tail", ["bias_relu", "norm_swish", "residual", "scaled_by_image", "scaled_by_channel", "two_readers"]
 )

@@ -52,6 +52,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     alone = _alone(geo)
     x, w, rest = _operands(ctx, op, geo, rest)
     whole = _whole(op, geo, w)
+    by_vectors = alone or (not whole and _in_vectors(geo, ctx.target.vl))
     if alone and geo.window_sums:
         _window_sums(ctx, op, geo, ctx.storage(x), w)
         return rest
@@ -67,14 +68,14 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     y = final if nhwc else ctx.scratch((op.out.shape[geo.result[0]], *geo.sizes, geo.channels))
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
     last = tail or Epilogue(COPY, (), op.out)
-    unit = None if alone or parts else _unit(ctx, x, w, geo, whole)
+    unit = None if by_vectors or parts else _unit(ctx, x, w, geo, whole)
     if whole and unit is None:
         check_exact(geo.inner)
         last = dataclasses.replace(last, expr=over(last.expr, FROM_FLOATS))
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
     if alone and parts:
         transposed(ctx, walked, parts, w, y, last)
-    elif alone:
+    elif by_vectors:
         depthwise(ctx, walked, w, y, last)
     elif parts:
         for phase in _divided(parts, geo.sizes):
@@ -96,6 +97,11 @@ def _alone(conv: Convolution) -> bool:
     window = conv.sizes if conv.window_sums else conv.window
     kernels = len(window) <= 2 and math.prod(window) <= LARGEST_WINDOW
     return kernels and (conv.depthwise or (conv.window_sums and not conv.transposed))
+
+
+def _in_vectors(geo: Convolution, lanes: int) -> bool:
+    """Whether it is a convolution of groups for the kernels of depthwise ones."""
+    return len(geo.window) <= 2 and geo.in_vectors(lanes) and not phases(geo)
 
 
 def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> tuple[Value, Filters, tuple[Op, ...]]:

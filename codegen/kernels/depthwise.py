@@ -1,4 +1,6 @@
-"""Steps for depthwise convolutions in one and two dimensions and their gradients: a vector of channels at a time."""
+"""Steps for depthwise convolutions in one and two dimensions and their gradients, and for convolutions of small groups:
+a vector of channels at a time.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Walk:
 
 
 def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue) -> None:
-    """Appends the steps that write a depthwise convolution and its tail to `y` [n, (h,) w, c]."""
+    """Appends the steps that write a depthwise convolution, or one of groups of which a vector holds several, and its
+    tail to `y` [n, (h,) w, c].
+    """
     geo, out = geo.in_a_plane(), _Result.of(y, tail)
     weights, before = _weights(ctx, w), len(ctx.steps)
 
@@ -66,19 +70,20 @@ def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue) -
         ctx.makers.note(before, maker)
 
 
-def _forward(ctx: Context, geo: Walk, out: _Result, weights: tuple[Operand, tuple[int, int]], expr: Expr) -> None:
+def _forward(ctx: Context, geo: Walk, out: _Result, weights: _Weights, expr: Expr) -> None:
     """As `depthwise`, the steps alone."""
     (kh, kw), (n, oh, ow, channels), image = geo.window, out.y.shape, geo.image
     down, across = image.strides[1:3]
     row = down * geo.strides[0]
-    rows, (taken, taps) = _rows(ctx, oh, n, row), weights
-    pixels = _pixels(ow, ctx.target.registers)
-    key = ("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, expr, out.kinds, out.streamed)
+    rows, group, registers = _rows(ctx, oh, n, row), weights.group, ctx.target.registers
+    pixels = _pixels(ow, registers) if group == 1 else _pixels_of_groups(ow, kw, geo.strides[1], registers)
+    key = ("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, group, expr, out.kinds, out.streamed)
     extra = [oh, rows, ow, channels % ctx.target.vl]
-    extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1], *taps, *out.steps]
+    extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1]]
+    extra += [*weights.steps, *out.steps]
     x = (image, (image.strides[0], rows * row, 4 * ctx.target.vl), geo.origin())
-    operands = [x, taken, *out.operands(rows, ctx.target.vl)]
-    _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, rows * ow * kh * kw, len(out.forms))
+    operands, units = [x, weights.operand, *out.operands(rows, ctx.target.vl)], rows * ow * kh * kw * group
+    _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, units, len(out.forms))
 
 
 def transposed(
@@ -93,14 +98,14 @@ def transposed(
     dh, dw = by_row[0].step, by_column[0].step
     blocks, wide = -(-oh // dh), ow // dw
     rows = _rows(ctx, blocks, n, image.strides[1] + dh * out.y.strides[1])
-    weights, taps = _weights(ctx, w)
+    weights = _weights(ctx, w)
     pixels = max(p for p in (1, 2, 3, 4) if p == 1 or p * dh * dw <= ctx.target.registers // 2)
     walks = (tuple((p.tap, p.every, p.window, p.shift, p.reach) for p in along) for along in (by_row, by_column))
     left = (oh % dh, ow % dw)
     key = ("depthwise_transposed", kh, kw, (dh, dw), *walks, left, pixels, tail.expr, out.kinds, out.streamed)
-    extra = [oh // dh, rows, wide, channels % ctx.target.vl, *image.strides[1:3], *taps, *out.steps]
+    extra = [oh // dh, rows, wide, channels % ctx.target.vl, *image.strides[1:3], *weights.steps[:2], *out.steps]
     x = (image, (image.strides[0], rows * image.strides[1], 4 * ctx.target.vl), 0)
-    operands = [x, weights, *out.operands(rows * dh, ctx.target.vl)]
+    operands = [x, weights.operand, *out.operands(rows * dh, ctx.target.vl)]
     _over_channels(ctx, key, extra, (n, -(-blocks // rows)), operands, channels, rows * wide * kh * kw)
 
 
@@ -222,29 +227,45 @@ def _pixels(ow: int, registers: int) -> int:
     return max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, registers // 5) and (ow % p <= 1 or p == 4))
 
 
-def _weights(ctx: Context, w: Filters) -> tuple[Operand, tuple[int, int]]:
-    """The weights as kernels read them, an operand over (image, row chunk, vector of channels), and the bytes from a
-    row of taps and from a tap to the next.
+def _pixels_of_groups(ow: int, kw: int, stride: int, registers: int) -> int:
+    """As `_pixels`, for groups of channels: a row of `ow` pixels has the fewest columns whose lanes are moved."""
+    columns = lambda p: (p - 1) * stride + kw
+    return min(range(1, max(2, 3 * registers // 4 - kw)), key=lambda p: (ow // p * columns(p) + ow % p * kw, p))
 
-    Constant ones are packed as [vectors of channels, kh, kw, vl]; those that the call brings are read where they lie.
+
+@dataclasses.dataclass(frozen=True)
+class _Weights:
+    """Weights as kernels read them: an operand over (image, row chunk, vector of channels), and the bytes from a row of
+    taps, from a tap and from a channel of a group to the next; `group`: channels of a group.
     """
-    vl, (*window, _, channels) = ctx.target.vl, (w.value.shape[a] for a in w.axes)
+
+    operand: Operand
+    steps: tuple[int, int, int]
+    group: int
+
+
+def _weights(ctx: Context, w: Filters) -> _Weights:
+    """Constant weights are packed as [vectors of channels, kh, kw, channels of a group, vl]; those that the call brings
+    are read where they lie.
+    """
+    vl, (*window, group, channels) = ctx.target.vl, (w.value.shape[a] for a in w.axes)
     if w.source is None:
-        nbytes = -(-channels // vl) * math.prod(window) * vl * 4
-        ref = ctx.pack(nbytes, _packer(w.value, w.axes, vl), ("depthwise", w.value, w.axes))
+        each = math.prod(window) * group * vl * 4
+        ref = ctx.pack(-(-channels // vl) * each, _packer(w.value, w.axes, vl), ("depthwise", w.value, w.axes))
         packed = Storage(ref.buffer, ref.offset, (), (), ())
-        return (packed, (0, 0, 4 * vl * math.prod(window)), 0), (4 * vl * window[-1], 4 * vl)
+        tap = 4 * vl * group
+        return _Weights((packed, (0, 0, each), 0), (tap * window[-1], tap, 4 * vl), group)
     s, walk, at = w.source
-    strides = tuple(walk[a] for a in (*w.axes[:-2], w.axes[-1]))
+    strides = tuple(walk[a] for a in w.axes)
     if strides[-1] != 4:
-        side_by_side = ctx.scratch((*window, channels))
+        side_by_side = ctx.scratch((*window, group, channels))
         copy(ctx, s, side_by_side, strides, at)
         s, strides, at = side_by_side, side_by_side.strides, 0
-    return (s, (0, 0, 4 * vl), at), (strides[0] if len(window) == 2 else 0, strides[-2])
+    return _Weights((s, (0, 0, 4 * vl), at), (strides[0] if len(window) == 2 else 0, *strides[-3:-1]), group)
 
 
 def _packer(w: Value, axes: tuple[int, ...], vl: int) -> Packer:
-    """What packs constant weights as [vectors of channels, taps, vl]."""
+    """What packs constant weights as [vectors of channels, taps, channels of a group, vl]."""
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
         taps = np.transpose(consts[w], axes).reshape(-1, w.shape[axes[-1]])

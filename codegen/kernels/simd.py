@@ -304,6 +304,10 @@ class Builder:
         """The lanes of two vectors with these numbers; those of `b` follow those of `a`."""
         return self.b.shuffle_vector(a, b, _integers(32, tuple(lanes)))
 
+    def upper_half(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """The upper half of the lanes of `a`, the lower half of those of `b`."""
+        return self.b.select(_integers(1, (0,) * (self.vl // 2) + (1,) * (self.vl // 2)), a, b)
+
     def across(self, x: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
         """All lanes of `x` combined, in every lane."""
         step = self.vl // 2

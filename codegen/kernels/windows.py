@@ -1,4 +1,5 @@
-"""Kernels of depthwise convolutions, which the nest driver calls: one vector of channels at a time.
+"""Kernels of depthwise convolutions, which the nest driver calls: one vector of channels at a time. Groups of which a
+vector holds several are convolved in the same way.
 
 The forward pass, its transpose (the gradient by the image where the stride is not 1), and the sums that are the
 gradient by the weights. Every kernel gets (operand addresses, loop indices, own words); steps are bytes.
@@ -23,17 +24,22 @@ from .simd import Builder, i64
 
 #: of each phase along one dimension: its first tap, every how many-th, how many; their first pixel, how far apart
 Phases = tuple[tuple[int, int, int, int, int], ...]
+MOVED = 4  # lanes in which one instruction moves others
+#: (window, tap) -> the vector that it reads
+Load = Callable[[int, int], ir.Value]
 
 
 @family("depthwise")
 def depthwise(name: str, key: Spec, target: Target) -> str:
-    """("depthwise", kh, kw, stride, dilation, pixels, expr, kinds, streamed, tail): one channel vector of some rows.
+    """("depthwise", kh, kw, stride, dilation, pixels, group, expr, kinds, streamed, tail): one channel vector of some
+    rows. `group` channels side by side are convolved with each other (1: each channel on its own).
 
     Operands: x, weights, y, the epilogue's. Loops end in (row chunk, channel vector). Words: OH, rows a chunk, OW,
-    lanes of the last vector (with `tail`), x: row step, tap row step, pixel step, tap step; weights: tap row, tap; y:
-    row, pixel; each epilogue operand: row, pixel. Neighbouring output pixels share the columns that they read.
+    lanes of the last vector (with `tail`), x: row step, tap row step, pixel step, tap step; weights: tap row, tap,
+    channel of a group; y: row, pixel; each epilogue operand: row, pixel. Neighbouring output pixels share the columns
+    that they read.
     """
-    _, kh, kw, stride, dilation, pixels, *epilogue, tail = key
+    _, kh, kw, stride, dilation, pixels, group, *epilogue, tail = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     if tail:
@@ -41,20 +47,37 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
     count, ow = _here(v, v.ld64(index, LAST - 1), words, 0), v.ld64(words, 2)
     xrow, xtaprow, xpix, xtap = (v.ld64(words, 4 + i) for i in range(4))
     x, w = v.ld64(where, 0), v.ld64(where, 1)
-    weights = _taps(v, w, kh, kw, v.ld64(words, 8), v.ld64(words, 9))
+    taprow, tap, channel = (v.ld64(words, 8 + i) for i in range(3))
+    kept = _taps(v, w, kh, kw, taprow, tap) if group == 1 else []
     columns = _Windows(stride, dilation, xpix, xtap)
-    result = _Result.of(v, where, words, 10, *epilogue)
+    result = _Result.of(v, where, words, 11, *epilogue)
 
-    def block(row: ir.Value, p: ir.Value, n: int) -> None:
-        at = v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix))
+    def multiplied(load: Load, taps: list[ir.Value], acc: Sequence[ir.Value | None]) -> list[ir.Value | None]:
+        acc = list(acc)
+        for q, j in itertools.product(range(len(acc)), range(kw)):
+            acc[q] = _added(v, load(q, j), taps[j], acc[q])
+        return acc
+
+    def alone(at: ir.Value, n: int) -> list[ir.Value | None]:
         acc: list[ir.Value | None] = [None] * n
         for i in range(kh):
             load = columns.reader(v, v.add(at, v.mul(xtaprow, i)))
-            for q in range(n):
-                for j in range(kw):
-                    acc[q] = _added(v, load(q, j), weights[i * kw + j], acc[q])
-        for q in range(n):
-            result.write(v, acc[q], row, v.add(p, q))
+            acc = multiplied(load, kept[i * kw : (i + 1) * kw], acc)
+        return acc
+
+    def in_groups(at: ir.Value, n: int) -> list[ir.Value | None]:
+        with v.carry(i64(kh), [v.const(0.0)] * n) as (i, acc, done):
+            line, taps = v.add(at, v.b.mul(xtaprow, i)), v.add(w, v.b.mul(taprow, i))
+            for c in range(group):
+                load = columns.reader(v, line, functools.partial(_of_groups, v, group, c, tail))
+                acc = multiplied(load, _taps(v, v.add(taps, v.mul(channel, c)), 1, kw, taprow, tap), acc)
+            done(acc)
+        return v.carried
+
+    def block(row: ir.Value, p: ir.Value, n: int) -> None:
+        sums = (alone if group == 1 else in_groups)(v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix)), n)
+        for q, total in enumerate(sums):
+            result.write(v, total, row, v.add(p, q))
 
     with v.loop(count) as row:
         in_blocks(v, ow, pixels, functools.partial(block, row))
@@ -177,6 +200,18 @@ def _taps(v: Builder, w: ir.Value, kh: int, kw: int, row: ir.Value, column: ir.V
     return [v.load(v.add(w, v.mul(row, i), v.mul(column, j))) for i in range(kh) for j in range(kw)]
 
 
+def _of_groups(v: Builder, group: int, c: int, tail: bool, at: ir.Value) -> ir.Value:
+    """Channel `c` of its group of `group` channels in every lane, of the vector of channels at an address. `tail`: the
+    vector is masked.
+    """
+    if group <= MOVED:
+        whole = v.load(at)
+        return v.shuffle(whole, whole, [lane - lane % group + c for lane in range(v.vl)])
+    found = v.broadcast(v.add(at, 4 * c))
+    assert v.vl == 2 * group, "a vector holds two groups, and a masked one has one of them"
+    return found if tail else v.upper_half(v.broadcast(v.add(at, 4 * (group + c))), found)
+
+
 def _added(v: Builder, a: ir.Value, b: ir.Value, total: ir.Value | None) -> ir.Value:
     """The total and a * b; None: there is no total so far."""
     return v.b.fmul(a, b) if total is None else v.fma(a, b, total)
@@ -193,15 +228,17 @@ class _Windows:
     pixel: ir.Value
     tap: ir.Value
 
-    def reader(self, v: Builder, line: ir.Value) -> Callable[[int, int], ir.Value]:
-        """(window, tap) -> what that tap of the window reads in the row at address `line`, loaded once a column."""
+    def reader(self, v: Builder, line: ir.Value, read: Callable[[ir.Value], ir.Value] | None = None) -> Load:
+        """(window, tap) -> what that tap of the window reads in the row at address `line`, read once a column (None:
+        loaded).
+        """
         step = v.b.sdiv(self.pixel, i64(self.stride)) if self.dilation == 1 else v.b.sdiv(self.tap, i64(self.dilation))
         loaded: dict[int, ir.Value] = {}
 
         def load(window: int, tap: int) -> ir.Value:
             c = window * self.stride + tap * self.dilation
             if c not in loaded:
-                loaded[c] = v.load(v.add(line, v.mul(step, c)))
+                loaded[c] = (read or v.load)(v.add(line, v.mul(step, c)))
             return loaded[c]
 
         return load

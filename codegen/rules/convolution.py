@@ -40,6 +40,11 @@ class Convolution:
         """Whether every channel is convolved on its own."""
         return self.groups == self.channels_in == self.channels > 1
 
+    def in_vectors(self, lanes: int) -> bool:
+        """Whether a vector of so many channels holds several whole groups, each with as many channels in as out."""
+        small = self.granule < lanes and lanes % self.granule == 0
+        return self.groups > 1 and self.channels_in == self.channels and small
+
     @property
     def window_sums(self) -> bool:
         """Whether it is the gradient of a depthwise one by its weights: the image's channels stand for its batch, and

@@ -64,7 +64,7 @@ class Context:
         self.blob = Buffer("arg", 0)
         self.raw: dict[Value, Buffer] = {}
         self._readers = consumers(program.ops)
-        self._walked = frozenset(_walked(program))
+        self._walked = frozenset(_walked(program, target.vl))
         self._places: dict[Value, Storage] = {}
         for i, v in enumerate(program.inputs):
             self._places[v] = dense(Buffer("arg", v.nbytes, i), v.shape)
@@ -232,13 +232,15 @@ class Context:
         self.makers = Makers()
 
 
-def _walked(program: Program) -> Iterator[Value]:
-    """The images that depthwise convolutions and their gradients read and make, and those that pools read."""
+def _walked(program: Program, lanes: int) -> Iterator[Value]:
+    """The images that convolutions by vectors of so many channels and their gradients read and make, and those that
+    pools read.
+    """
     for group in program.groups:
         op, conv = group.anchor, convolution(group.anchor)
         if conv is not None and conv.window_sums:
             yield from op.value_ins
-        elif conv is not None and conv.depthwise:
+        elif conv is not None and conv.in_vectors(lanes):
             yield from (*op.value_ins[:1], group.out)
         elif op.prim.startswith("reduce_window"):
             yield from op.value_ins[:1]
