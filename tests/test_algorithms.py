@@ -72,6 +72,33 @@ def test_winograd_shapes(isa: Target, how: str, h: int, w: int, c: int, oc: int,
     assert any("winograd" in a for a in ran) == how.startswith("winograd")
 
 
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("how", ["winograd4", "winograd2"])
+@pytest.mark.parametrize("weights", [0, 1])
+@pytest.mark.parametrize(
+    ("window", "options"),
+    [
+        (3, {}),
+        (2, dict(window_strides=(2, 1, 1))),
+        (1, {}),
+        (1, dict(window_strides=(2, 1, 1))),
+        (3, dict(rhs_dilation=(2, 1, 1))),
+        (3, dict(padding=((0, 2), (1, 1), (0, 3)))),
+        (3, dict(padding=((-1, 0), (1, 1), (1, 1)))),
+        (5, dict(padding="VALID")),
+    ],
+)
+def test_winograd_along_planes(isa: Target, how: str, weights: int, window: int, options: Any) -> None:
+    """Of three dimensions the last two are filtered; what the first one reads is added up."""
+    k, b, x = array(window, 3, 3, 9, 20, seed=1), array(20, seed=2), array(2, 6, 7, 5, 9)
+    settings = {"window_strides": (1, 1, 1), "padding": "SAME", **options}
+    dims = ("NDHWC", "DHWIO", "NDHWC")
+    fn = lambda k, b, x: jax.nn.relu(lax.conv_general_dilated(x, k, dimension_numbers=dims, **settings) + b)
+    got, ran = run_on(fn, k, b, x, isa=isa, how=how, weights=2 * weights)
+    assert error(got, oracle(fn, k, b, x)) < TOLERANCE
+    assert any("winograd" in a for a in ran)
+
+
 @pytest.mark.parametrize("how", ["winograd4", "winograd2"])
 @pytest.mark.parametrize("padding", ["VALID", ((1, 1), (1, 1)), ((0, 2), (2, 0)), ((3, 3), (3, 3))])
 def test_winograd_padding_and_threads(how: str, padding: Any) -> None:

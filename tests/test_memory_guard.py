@@ -36,6 +36,7 @@ PART = (  # every kernel family, with odd sizes
     "tests/test_ops.py::test_embedding[fill]",
     "tests/test_algorithms.py::test_rows[shape3-softmax-portable]",
     "tests/test_algorithms.py::test_winograd_residual_and_chain[winograd4]",
+    "tests/test_algorithms.py::test_winograd_along_planes[3-options0-1-winograd4-portable]",
     "tests/test_algorithms.py::test_separable_and_chain_by_strips[5-2]",
     "tests/test_algorithms.py::test_attention_by_strips[2-7-2-8]",
     "tests/test_algorithms.py::test_dynamic_slices[3]",

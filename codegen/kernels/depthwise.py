@@ -16,7 +16,7 @@ from ..rules.convolution import Phase
 from ..rules.expressions import Expr
 from ..segment.assembly import Context, Packer
 from ..segment.steps import Kernel
-from ..segment.storage import Operand, Storage, streamed
+from ..segment.storage import Operand, Storage, grown, streamed
 from .elementwise import copy, nest
 from .forms import PassMaker, ending
 from .gemm import Written
@@ -42,19 +42,18 @@ class Walk:
         """Byte offset of the first window's first element from the image's first."""
         return -sum(lo * s for (lo, _), s in zip(self.padding, self.image.strides[1:-1], strict=True))
 
-    def in_a_plane(self) -> Walk:
-        """A walk along one dimension as one over an image of a single row; any other one as it is."""
-        if len(self.window) != 1:
-            return self
-        ones = ((1, *self.window), (1, *self.strides), (1, *self.dilation))
-        return Walk(_in_a_plane(self.image), *ones, ((0, 0), *self.padding))
+    def along(self, count: int) -> Walk:
+        """The same walk along so many dimensions: those that it lacks stand before the others, with one index."""
+        ones = (1,) * (count - len(self.window))
+        walked = ((*ones, *self.window), (*ones, *self.strides), (*ones, *self.dilation))
+        return Walk(self.image.of_axes(count + 2), *walked, (*((0, 0),) * len(ones), *self.padding))
 
 
 def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue) -> None:
     """Appends the steps that write a depthwise convolution, or one of groups of which a vector holds several, and its
     tail to `y` [n, (h,) w, c].
     """
-    geo, out = geo.in_a_plane(), _Result.of(y, tail)
+    geo, out = geo.along(2), _Result.of(y, tail)
     weights, before = _weights(ctx, w), len(ctx.steps)
 
     def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
@@ -92,7 +91,7 @@ def transposed(
     """Appends the steps that write a transposed depthwise convolution and its tail to `y` [n, (h,) w, c]: all of its
     `phases`, for which the image of `geo` has zeroes around it, in one pass over the image.
     """
-    geo, out = geo.in_a_plane(), _Result.of(y, tail)
+    geo, out = geo.along(2), _Result.of(y, tail)
     (kh, kw), (n, oh, ow, channels), image = geo.window, out.y.shape, geo.image
     by_row, by_column = phases if len(phases) == 2 else ((Phase(0, 1, 1, window=1),), *phases)
     dh, dw = by_row[0].step, by_column[0].step
@@ -116,7 +115,7 @@ def window_sums(ctx: Context, geo: Walk, g: Storage, y: Storage) -> None:
     Sums of rows (or of images, where these are small) are kept apart and added in order, so that results do not depend
     on which thread does what.
     """
-    geo, g = geo.in_a_plane(), _in_a_plane(g)
+    geo, g = geo.along(2), g.of_axes(4)
     (kh, kw), (n, oh, ow, channels), image, vl = geo.window, g.shape, geo.image, ctx.target.vl
     down, across = (s * k for s, k in zip(image.strides[1:3], geo.strides, strict=True))
     tap_row, tap = (s * k for s, k in zip(image.strides[1:3], geo.dilation, strict=True))
@@ -156,10 +155,7 @@ class _Result:
     @classmethod
     def of(cls, y: Storage, tail: Epilogue) -> _Result:
         """That of one or two spatial dimensions."""
-        others = tail.operands
-        if len(y.shape) == 3:
-            others = tuple((s, (walk[0], 0, *walk[1:]), at) for s, walk, at in others)
-        return cls(_in_a_plane(y), others)
+        return cls(y.of_axes(4), tuple((s, grown(walk, 4, 0), at) for s, walk, at in tail.operands))
 
     @property
     def kinds(self) -> tuple[str | Written, ...]:
@@ -180,14 +176,6 @@ class _Result:
         """The result and the operands over (image, chunk of so many rows, vector of channels)."""
         everything = [(self.y, self.y.strides, 0), *self.others, *self.to]
         return [(s, (walk[0], rows * walk[1], vl * walk[3]), at) for s, walk, at in everything]
-
-
-def _in_a_plane(s: Storage) -> Storage:
-    """An array [n, w, c] as one of a single row; any other one as it is."""
-    if len(s.shape) != 3:
-        return s
-    n, w, c = s.shape
-    return Storage(s.buffer, s.offset, (n, 1, w, c), (s.strides[0], *s.strides), (s.halo[0], (0, 0), *s.halo[1:]))
 
 
 def _over_channels(

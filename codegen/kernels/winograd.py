@@ -1,4 +1,5 @@
-"""Winograd's minimal filtering for 3x3 convolutions of stride 1: F(m x m, 3 x 3) with m = 2 or 4.
+"""Winograd's minimal filtering for 3x3 convolutions of stride 1: F(m x m, 3 x 3) with m = 2 or 4. Of a convolution over
+three dimensions it filters the last two; along the first one transformed planes are multiplied and summed tap by tap.
 
 An output tile of m x m pixels costs (m + 2)**2 multiplications per channel pair instead of 9 m**2: 2.25 times
 fewer for m = 2, 4 times fewer for m = 4 (Lavin and Gray, 2016; Y = A' [(G g G') * (B' d B)] A). The points of
@@ -86,15 +87,18 @@ def error_bound(x: np.ndarray, w: np.ndarray, m: int) -> float:
 
 
 def eligible(op: Op) -> bool:
-    """3x3, stride 1, one group, no dilation, and a precision that leaves the order of the sums open."""
+    """3x3, stride 1, one group, no dilation, and a precision that leaves the order of the sums open; over three
+    dimensions anything along the first one.
+    """
     conv = convolution(op)
     if op.out.dtype == "int32":  # its transforms are fractions
         return False
     if conv is None or conv.groups != 1 or conv.batch_groups != 1 or not isinstance(op.ins[1], Value):
         return False
-    ones = all(d == 1 for d in (*conv.strides, *conv.dilation, *conv.spread))
+    ones = all(d == 1 for d in (*conv.strides[-2:], *conv.dilation[-2:], *conv.spread))
     enough = min(conv.channels, conv.channels_in) >= 8
-    return conv.window == (R, R) and ones and enough and not _exact(op.params.get("precision"))
+    windows = len(conv.window) in (2, 3) and conv.window[-2:] == (R, R)
+    return windows and ones and enough and not _exact(op.params.get("precision"))
 
 
 def _exact(precision: object) -> bool:
@@ -110,10 +114,11 @@ def guess(op: Op, threads: int, target: Target) -> str:
     with so many `threads`, and by the weights that are read, which are (m + 2)**2 matrices in the place of 9.
     """
     conv = geometry(op)
-    matrix, batch = conv.channels * conv.channels_in, op.out.size // (conv.channels * math.prod(conv.sizes))
+    planes, sizes = op.out.size // (conv.channels * math.prod(conv.sizes[-2:])), conv.sizes[-2:]
+    matrix = conv.channels * conv.channels_in * math.prod(conv.window[:-2])
 
     def seconds(m: int) -> float:
-        tiles, matrices = batch * math.prod(-(-n // m) for n in conv.sizes), (m + R - 1) ** 2 if m > 1 else R * R
+        tiles, matrices = planes * math.prod(-(-n // m) for n in sizes), (m + R - 1) ** 2 if m > 1 else R * R
         products = tiles * matrices * matrix / (MACS_A_LANE * target.vl * threads)
         return products + 4 * matrices * matrix / BYTES_A_SECOND
 
@@ -131,9 +136,10 @@ def sums_tiles(op: Op) -> bool:
 
 
 def spare(op: Op) -> dict[int, int]:
-    """Zeroes that whole tiles read beyond the padding, by spatial axis (0, 1); none for what has no tiles."""
+    """Zeroes that whole tiles read beyond the padding, by spatial axis; none for what has no tiles."""
     if eligible(op):
-        return {i: -n % 4 for i, n in enumerate(geometry(op).sizes)}
+        sizes = geometry(op).sizes
+        return {i: -sizes[i] % 4 for i in (len(sizes) - 2, len(sizes) - 1)}
     return {i: -n % 4 for i, n in enumerate(geometry(op).window)} if sums_tiles(op) else {}
 
 

@@ -37,9 +37,9 @@ def winograd_gradient(
     """Appends the steps for an image [n, h, w, c] with its halo and the gradient [n, h, w, channels] by the result,
     channels side by side. Returns what of the tail is not fused.
     """
-    tiles = Tiles(m, *gradient.shape[:3])
-    ones = (1, 1)
-    data = transformed_image(ctx, tiles, Walk(image, (R, R), ones, ones, geo.padding))
+    gradient = gradient.of_axes(5)
+    tiles, ones = Tiles(m, *gradient.shape[:4]), (1, 1)
+    data = transformed_image(ctx, tiles, Walk(image, (R, R), ones, ones, geo.padding).along(3))
     sides = _sides(data, _transformed_gradient(ctx, tiles, gradient), tiles, image.shape[-1], geo.channels)
     axes = (*geo.result[2:], geo.result[0], geo.result[1])
     tail = epilogue(ctx, op, rest) if axes[-1] == len(axes) - 1 else None
@@ -65,7 +65,8 @@ def error_bound(x: np.ndarray, dy: np.ndarray, m: int) -> float:
     at, g, bt = (np.abs(t) for t in (mats.at, mats.g, mats.bt))
     data = float(np.max(np.abs(x))) * np.outer(bt.sum(1), bt.sum(1))
     made = float(np.max(np.abs(dy))) * np.outer(at.sum(0), at.sum(0))
-    tiles = Tiles(m, *dy.shape[:3]).count
+    n, h, w, _ = dy.shape
+    tiles = Tiles(m, n, 1, h, w).count
     size = tiles * float((g.T @ (data * made) @ g).max())
     return (tiles + 4 * (n + R + n)) * 2.0**-24 * size
 
@@ -82,7 +83,7 @@ def _transformed_gradient(ctx: Context, tiles: Tiles, s: Storage) -> Lane:
     channels = s.shape[-1]
     made = tiles.made(ctx, channels)
     operands: list[Operand] = [(s, tiles.pixels(s.strides), 0), (at_ref(made.ref), tiles.rows(made), 0)]
-    words = [s.strides[1], s.strides[2], made.group, channels, tiles.h, tiles.w]
+    words = [*s.strides[2:4], made.group, channels, tiles.h, tiles.w]
     work = tiles.positions * -(-channels // ctx.target.vl)
     nest(ctx, Kernel(("winograd_gradient", tiles.m)), words, tiles.loops, operands, 1, tiles.per_item(ctx), work)
     return made

@@ -8,6 +8,7 @@ cache of a core: each work item makes them for some channels, part after part of
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..program import Value
 from ..rules.expressions import COPY, Expr
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
-from ..segment.storage import Buffer, Operand, Storage
+from ..segment.storage import Buffer, Operand, Storage, dense_strides, grown
 from ..segment.strips import add_strips
 from .block_shapes import block_shape
 from .depthwise import Walk
@@ -44,44 +45,45 @@ def apart(nbytes: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Tiles:
-    """A result of `batch` images [h, w] in `down` by `across` tiles of `m` by `m` pixels."""
+    """An array of `batch` images of `planes` [h, w] in tiles of `m` by `m` pixels."""
 
     m: int
     batch: int
+    planes: int
     h: int
     w: int
 
     @property
-    def loops(self) -> tuple[int, int, int]:
-        """Images, rows of tiles, tiles of a row."""
-        return self.batch, -(-self.h // self.m), -(-self.w // self.m)
+    def loops(self) -> tuple[int, int, int, int]:
+        """Images, planes, rows of tiles, tiles of a row."""
+        return self.batch, self.planes, -(-self.h // self.m), -(-self.w // self.m)
 
     @property
     def count(self) -> int:
-        n, down, across = self.loops
-        return n * down * across
+        return math.prod(self.loops)
 
     @property
     def positions(self) -> int:
         """Elements of a transformed tile: products of each channel pair."""
         return (self.m + R - 1) ** 2
 
-    def pixels(self, strides: Sequence[int]) -> tuple[int, int, int]:
-        """Bytes from tile to tile of an array [n, h, w, c], by loop."""
-        return strides[0], self.m * strides[1], self.m * strides[2]
+    def pixels(self, strides: Sequence[int]) -> tuple[int, int, int, int]:
+        """Bytes from tile to tile of an array [n, d, h, w, c], by loop."""
+        return strides[0], strides[1], self.m * strides[2], self.m * strides[3]
 
-    def rows(self, lane: Lane) -> tuple[int, int, int]:
+    def rows(self, lane: Lane) -> tuple[int, ...]:
         """Bytes from tile to tile of transformed ones, by loop."""
-        _, down, across = self.loops
-        row = lane.pixels[-1]
-        return down * across * row, across * row, row
+        return dense_strides(self.loops, lane.pixels[-1])
 
     def made(self, ctx: Context, channels: int) -> Lane:
-        """Room for transformed tiles of so many channels, position by position."""
+        """Room for transformed tiles of so many channels, position by position; its pixels are images, planes and the
+        tiles of one.
+        """
         row = -(-channels // ctx.target.vl) * ctx.target.vl * 4
         far = apart(self.count * row)
         room = ctx.scratch((self.positions, far // 4))
-        return Lane(Ref(room.buffer, room.offset), (0, 0, 0, row), 4, far)
+        n, d, *_ = dense_strides(self.loops, row)
+        return Lane(Ref(room.buffer, room.offset), (n, d, 0, row), 4, far)
 
     def per_item(self, ctx: Context) -> int:
         """Tiles of a work item."""
@@ -89,15 +91,23 @@ class Tiles:
 
 
 def winograd(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, m: int) -> None:
-    """Appends input transform, (m + 2)**2 products and output transform, which writes y [n, h, w, c]; for weights that
-    arrive with the call also their transform.
+    """Appends input transform, (m + 2)**2 products and output transform, which writes y [n, (d,) h, w, c]; for weights
+    that arrive with the call also their transform. Along d transformed planes of the image are added up as a product
+    adds its taps.
     """
-    tiles, channels, c_in = Tiles(m, *y.shape[:3]), y.shape[-1], geo.image.shape[-1]
-    data = transformed_image(ctx, tiles, geo)
-    vectors = _narrow(ctx, tiles, channels)
-    if w.source is not None and vectors >= 2 and 4 * tiles.positions * c_in * channels >= FAR_BYTES:
+    geo, y = geo.along(3), y.of_axes(5)
+    tail = dataclasses.replace(tail, operands=tuple((s, grown(walk, 5, 0), at) for s, walk, at in tail.operands))
+    taps, stride, reach = geo.window[0], geo.strides[0], geo.dilation[0]
+    n, planes, *plane = y.shape[:-1]
+    tiles, channels, c_in = Tiles(m, *y.shape[:4]), y.shape[-1], geo.image.shape[-1]
+    data = transformed_image(ctx, Tiles(m, n, (planes - 1) * stride + (taps - 1) * reach + 1, *plane), geo)
+    vectors, nbytes = _narrow(ctx, tiles, channels), 4 * tiles.positions * taps * c_in * channels
+    if w.source is not None and vectors >= 2 and nbytes >= FAR_BYTES and taps == stride == 1:
         return _by_channels(ctx, tiles, data, w, y, tail, vectors * ctx.target.vl)
-    g = Product((1, 1, 1, tiles.count), (0,), c_in, channels, tiles.positions)
+    image, between, _, row = data.pixels
+    pixels = (n, planes, 1, tiles.count // (n * planes))
+    g = Product(pixels, tuple(t * reach * between for t in range(taps)), c_in, channels, tiles.positions)
+    data = dataclasses.replace(data, pixels=(image, stride * between, 0, row))
     shape = block_shape(ctx.target, tiles.count, channels)
     sums = tiles.made(ctx, channels)
     weights, spacing = _weights(ctx, g, w, m, shape[1])
@@ -119,7 +129,7 @@ def transformed_image(ctx: Context, tiles: Tiles, geo: Walk) -> Lane:
         (image, tiles.pixels(image.strides), geo.origin()),
         (at_ref(data.ref), tiles.rows(data), 0),
     ]
-    words = [image.strides[1], image.strides[2], data.group, c_in]
+    words = [*image.strides[2:4], data.group, c_in]
     work = tiles.positions * -(-c_in // ctx.target.vl)
     nest(ctx, Kernel(("winograd_input", tiles.m)), words, tiles.loops, operands, 1, tiles.per_item(ctx), work)
     return data
@@ -131,8 +141,8 @@ def _result(ctx: Context, tiles: Tiles, sums: Lane, y: Storage, tail: Epilogue) 
     kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
     operands: list[Operand] = [(at_ref(sums.ref), tiles.rows(sums), 0), (y, tiles.pixels(y.strides), 0)]
     operands += [(s, tiles.pixels(strides), offset) for s, strides, offset in tail.operands]
-    words = [sums.group, tiles.h, tiles.w, channels, *y.strides[1:3]]
-    words += [s for _, strides, _ in tail.operands for s in strides[1:3]]
+    words = [sums.group, tiles.h, tiles.w, channels, *y.strides[2:4]]
+    words += [s for _, strides, _ in tail.operands for s in strides[2:4]]
     kernel, work = (
         Kernel(("winograd_output", tiles.m, tail.expr, kinds)),
         tiles.positions * -(-channels // ctx.target.vl),
@@ -149,11 +159,13 @@ def _weights(ctx: Context, g: Product, w: Filters, m: int, nv: int) -> tuple[Ref
     """Panels of the transformed weights G g G', one group a position, and the bytes from one to the next."""
     vl, value, axes = ctx.target.vl, w.value, w.axes
     if w.source is not None:
-        *window, inner, channels = w.dims()
-        return _transformed(ctx, packed(ctx, w.start(), window, [inner], channels, nv), m, panel_bytes(g, vl, nv))
+        *taps, down, across, inner, channels = w.dims()
+        panels = packed(ctx, w.start(), [down, across], [*taps, inner], channels, nv)
+        return _transformed(ctx, panels, m, panel_bytes(g, vl, nv))
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[value], axes).reshape(R * R, g.run, g.channels)
+        k = np.transpose(consts[value], axes).reshape(len(g.taps), R * R, g.run, g.channels)
+        k = k.swapaxes(0, 1).reshape(R * R, g.depth, g.channels)
         taps = pack_panels(k, vl, nv)  # panels of the taps become those of the positions: a sum over taps
         return one_thread(np.kron(matrices(m).g, matrices(m).g).astype(np.float32), taps)
 
@@ -190,10 +202,12 @@ def _transformed(ctx: Context, taps: Ref, m: int, nbytes: int) -> tuple[Ref, int
 def _by_channels(ctx: Context, tiles: Tiles, data: Lane, w: Filters, y: Storage, tail: Epilogue, width: int) -> None:
     """Appends products and output transform in work items of `width` channels, each of which makes the transformed
     weights that it needs, `DEPTH` channels of the image at a time."""
-    *window, (c_in, step), (channels, across) = w.dims()
+    *_, down, along, (c_in, step), (channels, across) = w.dims()
+    window = [down, along]
     storage, _, at = w.start()
     sources = [data.ref, Ref(storage.buffer, storage.offset + at), Ref(y.buffer, y.offset)]
     sources += [Ref(s.buffer, s.offset + offset) for s, _, offset in tail.operands]
+    pixels = (tiles.batch, tiles.planes, 1, tiles.count // (tiles.batch * tiles.planes))
     shifts = (0, across, y.strides[-1], *(strides[-1] for _, strides, _ in tail.operands))
     firsts = range(0, channels, width)
 
@@ -201,7 +215,7 @@ def _by_channels(ctx: Context, tiles: Tiles, data: Lane, w: Filters, y: Storage,
         from_data, from_weights, to, *others = buffers
         sums, shape = tiles.made(strip, n), block_shape(strip.target, tiles.count, n)
         for first in range(0, c_in, DEPTH):
-            g = Product((1, 1, 1, tiles.count), (0,), min(DEPTH, c_in - first), n, tiles.positions)
+            g = Product(pixels, (0,), min(DEPTH, c_in - first), n, tiles.positions)
             start = (at_ref(Ref(from_weights, 0)), (), first * step)
             taps = packed(strip, start, window, [(g.run, step)], (n, across), shape[1])
             made, spacing = _transformed(strip, taps, tiles.m, panel_bytes(g, strip.target.vl, shape[1]))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from ..program import Value
 
+T = TypeVar("T")
 ALIGN = 64
 APART = 16  # elements, a line of the caches: between pixels that would share few of their sets
 STREAMED_BYTES = 1 << 24  # of one result from which on caches keep too little of it for whoever reads it next
@@ -50,6 +52,13 @@ class Storage:
         halo = (*self.halo[:axis], (0, 0), *self.halo[axis + 1 :])
         return Storage(self.buffer, self.offset + start * self.strides[axis], shape, self.strides, halo)
 
+    def of_axes(self, count: int) -> Storage:
+        """The same elements as an array of so many axes: those that it lacks have one index and stand behind the
+        first.
+        """
+        shape, strides = (grown(axes, count, new) for axes, new in ((self.shape, 1), (self.strides, self.strides[0])))
+        return Storage(self.buffer, self.offset, shape, strides, grown(self.halo, count, (0, 0)))
+
     def reshaped(self, shape: tuple[int, ...]) -> Storage:
         """The same elements in another shape; asserts that they lie side by side."""
         assert self.dense, "only a dense array can be seen in another shape"
@@ -57,6 +66,11 @@ class Storage:
 
 
 Operand = tuple[Storage, tuple[int, ...], int]  # storage, byte stride of every loop around a kernel, byte offset
+
+
+def grown(axes: tuple[T, ...], count: int, new: T) -> tuple[T, ...]:
+    """One thing for each of so many axes: `new` for those behind the first that were not there."""
+    return (axes[0], *(new,) * (count - len(axes)), *axes[1:])
 
 
 def dense_strides(shape: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:

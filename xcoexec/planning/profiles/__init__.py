@@ -109,7 +109,7 @@ def kind(layer: Layer) -> str:
         return "dense" if primitive(op).contraction else "other"
     if conv.depthwise or conv.window_sums:
         return "depthwise"
-    return "winograd" if conv.window == (3, 3) and set(conv.strides) == {1} else "conv"
+    return "winograd" if conv.window[-2:] == (3, 3) and set(conv.strides[-2:]) == {1} else "conv"
 
 
 def names() -> tuple[str, ...]:
