@@ -401,6 +401,24 @@ def test_separable_and_chain_by_strips(threads: int, h: int) -> None:
     assert "strips" in ran and error(got, oracle(fn, ws, x)) < TOLERANCE
 
 
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(("group", "stride"), [(1, 1), (1, 2), (4, 1), (3, 2)])
+@pytest.mark.parametrize(("n", "h", "w"), [(1, 14, 9), (2, 7, 7), (1, 33, 5)])
+def test_expansion_by_strips(isa: Target, group: int, stride: int, n: int, h: int, w: int) -> None:
+    """A 1x1 convolution and the depthwise or grouped one behind it, whose result has two readers."""
+    conv = functools.partial(lax.conv_general_dilated, padding="SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def fn(ws: Any, x: Any) -> Any:
+        y = jax.nn.swish(
+            conv(jax.nn.swish(conv(x, ws[0], (1, 1))), ws[1], (stride,) * 2, feature_group_count=24 // group)
+        )
+        return y * jax.nn.sigmoid(jnp.mean(y, axis=(1, 2), keepdims=True) @ ws[2])
+
+    ws, x = (array(1, 1, 10, 24, seed=1), array(3, 3, group, 24, seed=2), array(24, 24, seed=3)), array(n, h, w, 10)
+    got, ran = run_on(fn, ws, x, isa=isa, how="strips", weights=1)
+    assert "strips" in ran and error(got, oracle(fn, ws, x)) < TOLERANCE
+
+
 @pytest.mark.parametrize(("n", "t", "h", "d"), [(1, 19, 3, 16), (2, 7, 2, 8), (1, 2, 4, 4)])
 def test_attention_by_strips(n: int, t: int, h: int, d: int) -> None:
     from xcoexec.models.transformer import attention
@@ -418,7 +436,7 @@ def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:
         y = lax.conv_general_dilated(
             h, ws[1], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=24
         )
-        return lax.conv_general_dilated(y, ws[2], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), y
+        return lax.conv_general_dilated(y, ws[2], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), y, h
 
     got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1)
     assert "strips" not in ran and error(got, oracle(fn, ws, x)) < TOLERANCE

@@ -1,6 +1,6 @@
 """Neighbouring groups computed strip by strip: what lies between them never leaves the L2 cache of its core.
 
-A pattern names groups that may be fused (the inverted bottleneck 1x1 -> depthwise -> 1x1, attention) and the
+A pattern names groups that may be fused (1x1 -> depthwise or grouped -> 1x1, or two of these; attention) and the
 dimension of the last result that is cut. For each strip the partitioner gives the operations of that range,
 and the ordinary rules make their steps; the strips driver runs them one after the other on one thread.
 """
@@ -92,19 +92,24 @@ def _is_pointwise(op: Op) -> bool:
     return conv is not None and conv.groups == 1 and conv.pointwise
 
 
-def _is_depthwise(op: Op) -> bool:
+def _is_grouped(op: Op) -> bool:
     conv = _on_images(op)
-    return conv is not None and conv.depthwise
+    return conv is not None and conv.groups > 1
 
 
 def _bottleneck(groups: Sequence[Group]) -> bool:
     a, b, c = (g.anchor for g in groups)
-    return _is_pointwise(a) and _is_depthwise(b) and _is_pointwise(c)
+    return _is_pointwise(a) and _is_grouped(b) and _is_pointwise(c)
 
 
 def _separable(groups: Sequence[Group]) -> bool:
     a, b = (g.anchor for g in groups)
-    return _is_depthwise(a) and _is_pointwise(b)
+    return _is_grouped(a) and _is_pointwise(b)
+
+
+def _expanded(groups: Sequence[Group]) -> bool:
+    a, b = (g.anchor for g in groups)
+    return _is_pointwise(a) and _is_grouped(b)
 
 
 def _attention(groups: Sequence[Group]) -> bool:
@@ -124,7 +129,12 @@ def _reads_only(op: Op) -> bool:
     return few_rows(min(found.rows, found.columns), found.inner, max(found.rows, found.columns), found.groups)
 
 
-PATTERNS = (Pattern(3, _bottleneck, (0, 1)), Pattern(2, _separable, (0, 1)), Pattern(3, _attention, (0, 2)))
+PATTERNS = (
+    Pattern(3, _bottleneck, (0, 1)),
+    Pattern(2, _separable, (0, 1)),
+    Pattern(2, _expanded, (0, 1)),
+    Pattern(3, _attention, (0, 2)),
+)
 
 
 # -- strips -------------------------------------------------------------------------------------------
