@@ -35,7 +35,7 @@ def test_steps_of_a_partner_are_stamped_when_they_are_over() -> None:
     for i in range(n):
         steps[i * STEP_WORDS + np.array([Step.DRIVER, Step.PARAMS, Step.ITEMS]) // 8] = address, i, ITEMS
     times, counters = np.zeros(n + 1, np.int64), np.zeros(n * COUNTER_BYTES // 8, np.int64)
-    places = {Segment.STEPS: steps.ctypes.data, Segment.STEP_COUNT: n, Segment.TEAM: team.address}
+    places = {Segment.STEPS: steps.ctypes.data, Segment.STEP_COUNT: n, Segment.TEAM: team.address, Segment.THREADS: 2}
     for word, value in places.items():
         segment[word // 8] = value
     job = np.zeros(JOB_WORDS, np.int64)

@@ -198,6 +198,7 @@ class Job(Words):
 
 JOB_WORDS = 8
 COUNTER_BYTES = 2 * LINE  # what is claimed (of a loop: behind it the turn that ended it), and how many items are over
+RANGES = LINE // 8  # of a step's items, each with a count of its own of what is claimed
 TAKEN = 16  # offset of the claims of items that have owners, a bit each
 MOST_OWNED = 8 * (LINE - TAKEN)  # items of a step that may have owners
 
@@ -210,7 +211,7 @@ def arena_data_offset(nsteps: int, nbufs: int, ncounters: int) -> int:
 
 # -- parameters of steps -----------------------------------------------------------------------------
 
-ROWS = 16  # as gemm.ROWS
+ROWS = 32  # as gemm.ROWS
 MAX_RANK = 6  # loops of a nest
 MAX_OPERANDS = 16
 OPERAND_ROWS = ROWS * MAX_OPERANDS

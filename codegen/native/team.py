@@ -1,8 +1,9 @@
 """The handler that XLA calls, the step walker and the team of worker threads, as native code.
 
 A *segment* is a table of steps: driver address, parameter address, number of work items. Whoever takes
-part claims items one by one from a counter; a step is over when all its items are done, not when all
-threads have arrived, so a worker that the operating system has put aside never holds the others up.
+part claims items one by one from the counters of a step's ranges, beginning with its own; a step is over when all
+its items are done, not when all threads have arrived, so a worker that the operating system has put aside never holds
+the others up.
 
 Only imported when the native code is not in the cache (see `build.native_address`).
 """
@@ -22,6 +23,7 @@ from .layout import (
     JOB_WORDS,
     LINE,
     LOOP_BUFFERS,
+    RANGES,
     STEP_WORDS,
     TAKEN,
     TRACED_WORDS,
@@ -150,15 +152,29 @@ def run_loop(params, bufs, counters, ended, libc, who):
 
 
 def work_claimed(desc, job, s, claimed, finished, who, clock, trace):
-    """Works on items of step number `s` that nobody has claimed; whoever takes a step of one item does those of one
-    item behind it, too. Returns how many.
+    """Works on items of step number `s` that nobody has claimed, on those of its own range first: neighbouring items
+    read and write neighbouring memory, and the same thread has that part of the next step. Returns how many.
+    """
+    step, threads = ld(desc + Segment.STEPS) + s * 8 * STEP_WORDS, ld(desc + Segment.THREADS)
+    items, ranges, done = ld(step + Step.ITEMS), min(threads, RANGES), 0
+    own = (who - ld(desc + Segment.APART)) * ranges // threads
+    for k in range(ranges):
+        r = (own + k) % ranges
+        first, stop = r * items // ranges, (r + 1) * items // ranges
+        done += work_in_range(desc, job, s, claimed + 8 * r, first, stop, finished, who, clock, trace)
+    return done
+
+
+def work_in_range(desc, job, s, claimed, first, stop, finished, who, clock, trace):
+    """Works on items `first` to `stop` of step number `s` that nobody has claimed; whoever takes a step of one item
+    does those of one item behind it, too. Returns how many.
     """
     steps, bufs, times, done = ld(desc + Segment.STEPS), ld(job + Job.BUFFERS), ld(job + Job.TIMES), 0
     step = steps + s * 8 * STEP_WORDS
     items, more = ld(step + Step.ITEMS), ld(step + Step.MORE)
-    while atomic_load(claimed) < items:
-        i = atomic_add(claimed, 1)
-        if i >= items:
+    while first + atomic_load(claimed) < stop:
+        i = first + atomic_add(claimed, 1)
+        if i >= stop:
             break
         began = now(clock) if more != 0 else 0
         call5(ld(step + Step.DRIVER), ld(step + Step.PARAMS), bufs, i, i + 1, who)
