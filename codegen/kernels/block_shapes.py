@@ -21,20 +21,23 @@ Shape = tuple[int, int]  # rows, vectors
 Alone = Callable[[], contextlib.AbstractContextManager[object]]  # in which a shape is measured
 VECTOR = MATRIX_UNITS["vector"]
 RUN = 512  # length of the reduction that is timed
+TALLEST = 16  # rows of a block of vectors
 REPEATS = 15  # samples, of which the least counts
 CALLS = 16  # in one sample, so that it is far above the clock's resolution
 NOISE = 1.15  # a shape this much slower than the model has it is taken at its measured time
 CACHE_BYTES = 28.0  # a cycle, from the second cache
+TILE_BYTES = 36.0  # the same of a unit's tiles (measured: one core of a Xeon)
 
 
 def candidates(target: Target, unit: MatrixUnit = VECTOR) -> list[Shape]:
-    """Shapes that fit the unit's tile, or whose sums, weights, one broadcast and what the unit needs besides fit
-    the registers.
+    """Shapes of one or two tiles of rows whose sums the unit holds, or whose sums, weights, one broadcast and what the
+    unit needs besides fit the registers.
     """
     if unit.tile is not None:
-        return [(mr, nv) for nv in range(1, unit.tile[1] + 1) for mr in range(1, unit.tile[0] + 1)]
+        rows, sums = unit.tile
+        return [(mr, nv) for nv in range(1, sums + 1) for mr in range(1, rows * min(2, sums // nv) + 1)]
     room = target.registers - 1 - gemm.FURTHER.get(unit.name, 0)
-    return [(mr, nv) for nv in range(1, 7) for mr in range(1, gemm.ROWS + 1) if mr * nv + nv <= room]
+    return [(mr, nv) for nv in range(1, 7) for mr in range(1, TALLEST + 1) if mr * nv + nv <= room]
 
 
 def measured_shapes(target: Target, unit: MatrixUnit = VECTOR) -> list[Shape]:
@@ -52,10 +55,13 @@ def cycles(shape: Shape) -> float:
     return max(mr * nv, 4.0, 0.8 * (mr + nv)) + 0.15 * (mr + nv)
 
 
-def expected(shape: Shape, target: Target) -> float:
+def expected(shape: Shape, target: Target, unit: MatrixUnit = VECTOR) -> float:
     """How much slower than `cycles` a shape is by the model alone: one of few rows waits for its weights, which come
-    from the second cache.
+    from the second cache. Those of a unit with tiles come from there too, and so does the input.
     """
+    if unit.tile is not None:
+        mr, nv = shape
+        return max(1.0, 4 * unit.step * (mr + unit.step * nv) / TILE_BYTES / cycles(shape))
     return max(1.0, 4 * target.vl * shape[1] / CACHE_BYTES / cycles(shape))
 
 
@@ -97,7 +103,7 @@ def _kept(target: Target, unit: MatrixUnit) -> tuple[str, Record]:
 def _slowdown(target: Target, unit: MatrixUnit) -> Mapping[Shape, float]:
     name, record = _kept(target, unit)
     table, shapes = record.load(name), candidates(target, unit)
-    model = {s: expected(s, target) for s in shapes}
+    model = {s: expected(s, target, unit) for s in shapes}
     if table is None:
         return model
     known = {(mr, nv): float(table[f"{mr},{nv}"]) for mr, nv in measured_shapes(target, unit)}

@@ -30,7 +30,7 @@ from .simd import STORED_BYTES, Builder, i64
 Written = tuple[str, int, bool]  # type of its elements, node of the expression; whether the result itself is stored
 Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, weights, offset) -> sums
 Multiply = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]  # (words of x, of the weights, sums) -> sums
-ROWS = 16  # address slots reserved for each operand; MR never exceeds it
+ROWS = 32  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
 ARGUMENTS = 16
 DISTANCE = 16  # elements of a run before whose turn their lines are asked for

@@ -24,13 +24,13 @@ from .lanes import Lane, Product, ProductMaker, narrower
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
 ROWS_BYTES = 1 << 16  # the same of weights that are computed, beside which the pixels' own lines need room
 IMAGE_BYTES = 1 << 18  # input that a work item walks again for every channel block
-TILES_IMAGE = 1 << 20  # the same of a unit that multiplies faster than far caches give it weights
+TILES_PANEL, TILES_IMAGE = 1 << 20, 1 << 20  # the same of a unit that multiplies faster than far caches give it weights
 EACH = 6  # work items for each thread, at most
 WAITED = 1.0  # of an item's time, for which threads wait for the last one
 FAR_BYTES = 4.0  # a cycle that a thread of many gets from other cores' caches and from memory (measured: 16 of a Xeon)
 NEAR_BYTES = 16.0  # the same of a thread alone
 EVEN = 1.25  # times as many tiles, at most, for those of which the pixels lie evenly apart
-TILE_WORDS = 30.0  # products of words a cycle that tiles come to (measured: a third of what they do without loads)
+TILE_WORDS = 100.0  # products of words a cycle that tiles come to (measured: 40 % of what they do without loads)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -278,16 +278,25 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape, u
     (mr, nv), vl, pixels = shape, ctx.target.vl, math.prod(g.pixels)
     tiles, blocks = len(split_evenly(pixels, mr)), channel_blocks(g.channels, vl, nv)
     rows, extra = divmod(pixels, tiles)
-    line = g.pixels[3]
-    along = -(-line // mr)  # tiles of a row of the image: the pixels of each of them lie evenly apart
-    if unit.step > 1 and line % along == 0 and pixels // line * along <= EVEN * tiles:
-        tiles, rows, extra = pixels // line * along, line // along, 0
+    if unit.step > 1 and (even := _even(pixels, g.pixels[3], mr, unit.step)):
+        rows, extra = even, 0
+        tiles = pixels // rows
     chunk = _tiles_per_item(ctx, g, x, tiles, rows, shape, unit)
-    most = g.depth if chunk <= 2 else _fitting(PANEL_BYTES, nv * vl)
+    most = g.depth if chunk <= 2 else _fitting(PANEL_BYTES if unit.step == 1 else TILES_PANEL, nv * vl)
     sums = reduction_blocks(g, (0,) * len(g.taps), most, unit.step)
     if isinstance(weights, Rows):  # of short sums that are added: the fewest roundings
         sums = reduction_blocks(g, weights.taps, _fitting(ROWS_BYTES, nv * vl))
     return _Tiling(tiles, rows, extra, chunk, blocks, sums)
+
+
+def _even(pixels: int, line: int, mr: int, height: int) -> int:
+    """Rows of blocks, at most `mr`, of one tile of at most `height` rows or of two, whose pixels lie evenly apart
+    because each tile is a part of a `line` of the image; 0 where there are none, or too many of them.
+    """
+    along = -(-line // height)
+    count = pixels // line * along
+    each = 1 + (mr > height)
+    return line // along * each if line % along == count % each == 0 and count <= EVEN * -(-pixels // height) else 0
 
 
 def _fitting(nbytes: int, channels: int) -> int:

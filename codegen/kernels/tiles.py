@@ -1,8 +1,9 @@
 """The matrix micro-kernel on tiles: 16 rows of 64 bytes that are multiplied as a whole (AMX).
 
 Interface and words are those of `kernels.gemm`, for `walk` NEAR alone: an element of a run is a word of 4 bytes. A tile
-of the input has 16 words of each pixel, one of the weights 16 words of each of 16 channels. A sum
-of `NV` tiles is kept in tiles over the whole reduction, then goes through memory to the epilogue.
+of the input has 16 words of each pixel, one of the weights 16 words of each of 16 channels. A block of more than 16
+pixels has two tiles of the input, which share the weights: what comes from the L2 cache bounds the rate. Sums are kept
+in tiles over the whole reduction, then go through memory to the epilogue.
 
 Runs are filled up to multiples of 16 words, and weights are packed tile by tile. Where the pixels of a block do not lie
 evenly apart, as at the end of a row of an image, their words are copied first.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import llvmlite.ir as ir
@@ -23,9 +24,8 @@ from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, partial_sums
 from .simd import I32, Builder, i64, vector
 
 ROWS, WORDS, LINE = 16, 16, 64  # of a tile: rows, words of a row, bytes of a row
-MOST = 4  # tiles of sums
-X, W = 4, (5, 6, 7)  # numbers of the tile of the input, and of those that the weights take in turn
-X_AHEAD, W_AHEAD = 2, 2  # tiles of a run before whose turn their lines are asked for
+MOST = 4  # tiles of sums, which have the first numbers
+X, W = (4, 5), (5, 6, 7)  # numbers of the tiles of the input, and of those that the weights take in turn
 I8 = ir.IntType(8)
 #: type of what is multiplied -> the instruction
 PRODUCTS = {"bfloat16": "tdpbf16ps", "int8": "tdpbssd"}
@@ -34,8 +34,8 @@ PRODUCTS = {"bfloat16": "tdpbf16ps", "int8": "tdpbssd"}
 class Tiles(Protocol):
     """Tiles by number. Addresses are of i64, and so is `stride`, the bytes from one row to the next."""
 
-    def begin(self, rows: int) -> None:
-        """Tiles of the sums and of the input have so many rows from here on, those of the weights 16."""
+    def begin(self, rows: Sequence[int]) -> None:
+        """The 8 tiles have so many rows from here on."""
 
     def zero(self, tile: int) -> None: ...
 
@@ -65,13 +65,13 @@ class Amx:
     def _call(self, name: str, *args: ir.Value) -> None:
         self.v.call(f"llvm.x86.{name}", ir.VoidType(), *args)
 
-    def begin(self, rows: int) -> None:
+    def begin(self, rows: Sequence[int]) -> None:
         """Writes the shapes as LDTILECFG reads them: palette 1, bytes of a row (u16) from byte 16, rows from 48 on."""
         shapes = bytearray(LINE)
         shapes[0] = 1
-        for tile in range(8):
+        for tile, count in enumerate(rows):
             shapes[16 + 2 * tile] = LINE
-            shapes[48 + tile] = ROWS if tile in W else rows
+            shapes[48 + tile] = count
         words = [int.from_bytes(shapes[i : i + 4], "little") for i in range(0, LINE, 4)]
         place = self.v.local(WORDS)
         self.v.b.store(ir.Constant(vector(I32, WORDS), words), self.v.ptr(place, vector(I32, WORDS))).align = LINE
@@ -95,33 +95,32 @@ class Amx:
 
 @dataclasses.dataclass(frozen=True)
 class _Input:
-    """The pixels of a block by their addresses; `even`: they lie `stride` bytes apart. `buffer`: room for a tile."""
+    """The pixels of a tile by their addresses; `even`: they lie `stride` bytes apart. `buffer`: room for a tile."""
 
     v: Builder
+    tile: int
     pixels: list[ir.Value]
     stride: ir.Value
     even: ir.Value
     buffer: ir.Value
 
     @classmethod
-    def of(cls, v: Builder, pixels: list[ir.Value]) -> _Input:
+    def of(cls, v: Builder, tile: int, pixels: list[ir.Value]) -> _Input:
         """What is known of them before the first tile."""
         steps = [v.b.sub(b, a) for a, b in itertools.pairwise(pixels)] or [i64(LINE)]
         even: ir.Value = ir.Constant(ir.IntType(1), 1)
         for step in steps[1:]:
             even = v.b.and_(even, v.b.icmp_signed("==", step, steps[0]))
-        return cls(v, pixels, steps[0], even, v.local(ROWS * WORDS))
+        return cls(v, tile, pixels, steps[0], even, v.local(ROWS * WORDS))
 
     def load(self, t: Tiles, at: ir.Value) -> None:
-        """A tile of the words that lie `at` bytes behind the pixels' addresses; those behind it are asked for."""
-        v, places = self.v, [self.v.add(p, at) for p in self.pixels]
+        """The words that lie `at` bytes behind the pixels' addresses."""
+        v = self.v
         with v.b.if_then(v.b.not_(self.even)):
-            for r, place in enumerate(places):
-                v.store(v.load(place), v.add(self.buffer, r * LINE))
-        for place in places:
-            v.prefetch(v.add(place, X_AHEAD * LINE))
-        address = v.b.select(self.even, places[0], self.buffer)
-        t.load(X, address, v.b.select(self.even, self.stride, i64(LINE)))
+            for r, pixel in enumerate(self.pixels):
+                v.store(v.load(v.add(pixel, at)), v.add(self.buffer, r * LINE))
+        address = v.b.select(self.even, v.add(self.pixels[0], at), self.buffer)
+        t.load(self.tile, address, v.b.select(self.even, self.stride, i64(LINE)))
 
 
 @family("tiles")
@@ -134,22 +133,23 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
     """The kernel's text; `tiles_of`: the tiles that multiply a type."""
     _, mr, nv, tail, expr, kinds, known, dtype, walk = key
     v = Builder(name, ARGUMENTS, target.vl)
-    assert walk == NEAR and mr <= ROWS and nv <= MOST and v.vl == WORDS and not known
+    heights = [mr] if mr <= ROWS else [-(-mr // 2), mr // 2]
+    assert walk == NEAR and len(heights) * nv <= MOST and v.vl == WORDS and not known
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, count, xstep, ystep, esteps, *_ = v.args
-    t, x, row = tiles_of(v, dtype), _Input.of(v, [v.ld64(xs, r) for r in range(mr)]), nv * LINE
+    t, pixels, row = tiles_of(v, dtype), [v.ld64(xs, r) for r in range(mr)], nv * LINE
+    inputs = [_Input.of(v, X[j], pixels[j * heights[0] :][:n]) for j, n in enumerate(heights)]
     sums, blocks = v.local(mr * WORDS * nv), v.b.sdiv(run, i64(WORDS))
-    t.begin(mr)
+    t.begin(_rows(heights, nv))
     with v.loop(count) as tile:
         x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
-        for i in range(nv):
+        for i in range(len(heights) * nv):
             t.zero(i)
         with v.loop(ntaps) as n:
             at, wt = v.add(v.ld64(v.add(taps, v.mul(n, 8))), x_on), v.add(w, v.mul(v.mul(n, run), row))
             with v.loop(blocks) as k:
-                x.load(t, v.add(at, v.mul(k, LINE)))
-                _multiply(v, t, v.add(wt, v.mul(k, WORDS * row)), nv)
-        for i in range(nv):
-            t.store(i, v.add(sums, i * LINE), i64(row))
+                _multiply(v, t, inputs, v.add(at, v.mul(k, LINE)), v.add(wt, v.mul(k, WORDS * row)), nv)
+        for j, i in itertools.product(range(len(heights)), range(nv)):
+            t.store(j * nv + i, v.add(sums, j * heights[0] * row + i * LINE), i64(row))
         e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
         with v.loop(i64(mr)) as r:
             block = Block(1, nv, lanes if tail else None, v.add(ys, v.mul(r, 8)), y_on)
@@ -160,16 +160,27 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
     return v.finish()
 
 
-def _multiply(v: Builder, t: Tiles, w: ir.Value, nv: int) -> None:
-    """Adds the product of the input's tile and those of the weights, one behind the other from `w` on; lines of those
-    that come later are asked for.
-    """
+def _rows(heights: Sequence[int], nv: int) -> list[int]:
+    """Rows of each of the 8 tiles, for inputs of so many pixels and weights of `nv` tiles."""
+    rows = [ROWS] * 8
+    for j, height in enumerate(heights):
+        rows[X[j]] = height
+        rows[j * nv : (j + 1) * nv] = [height] * nv
+    return rows
+
+
+def _multiply(v: Builder, t: Tiles, inputs: Sequence[_Input], at: ir.Value, w: ir.Value, nv: int) -> None:
+    """Adds the products of the inputs' tiles and those of the weights, one behind the other from `w` on."""
+    free = W[len(inputs) - 1 :]  # a second input takes the first of them
     for i in range(nv):
-        place, tile = v.add(w, i * ROWS * LINE), W[i % len(W)]
-        for line in range(ROWS):
-            v.prefetch(v.add(place, (W_AHEAD * nv * ROWS + line) * LINE))
-        t.load(tile, place, i64(LINE))
-        t.multiply(i, X, tile)
+        if i == 0:
+            inputs[0].load(t, at)
+        t.load(free[i % len(free)], v.add(w, i * ROWS * LINE), i64(LINE))
+        t.multiply(i, X[0], free[i % len(free)])
+    for j in range(1, len(inputs)):
+        inputs[j].load(t, at)
+        for i in range(nv):
+            t.multiply(j * nv + i, X[j], free[i])
 
 
 def _sum(v: Builder, a: ir.Value, b: ir.Value, dtype: str) -> ir.Value:

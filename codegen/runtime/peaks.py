@@ -154,12 +154,12 @@ def peak_products(name: str, key: Spec, target: Target) -> str:
     n, y = v.ld64(words, 0), v.ld64(where, 1)
     if unit.kernel == "tiles":
         tiles, room = Amx.of(v, key[1]), v.local(ROWS * WORDS)
-        tiles.begin(ROWS)
+        tiles.begin([ROWS] * 8)
         for tile in range(8):
             tiles.zero(tile)
         with v.loop(n):
             for i in range(4):
-                tiles.multiply(i, X, W[i % len(W)])
+                tiles.multiply(i, X[0], W[i % len(W)])
         tiles.store(0, room, i64(4 * WORDS))
         tiles.end()
         total = v.load(room)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import llvmlite.ir as ir
 
 from xcoexec.codegen.kernels import tiles
 from xcoexec.codegen.kernels.simd import Builder, i64
-from xcoexec.codegen.kernels.tiles import LINE, ROWS, WORDS, W
+from xcoexec.codegen.kernels.tiles import LINE, ROWS, WORDS
 from xcoexec.codegen.native.build import Spec, family
 from xcoexec.codegen.target import MatrixUnit, Target
 
@@ -25,12 +26,12 @@ class Memory:
     v: Builder
     dtype: str
 
-    def begin(self, rows: int) -> None:
+    def begin(self, rows: Sequence[int]) -> None:
         self.rows = rows
         self.places = [self.v.local(ROWS * WORDS) for _ in range(8)]
 
     def _rows(self, tile: int) -> ir.Value:
-        return i64(ROWS if tile in W else self.rows)
+        return i64(self.rows[tile])
 
     def zero(self, tile: int) -> None:
         with self.v.loop(self._rows(tile)) as r:
@@ -43,7 +44,7 @@ class Memory:
 
     def multiply(self, sums: int, x: int, w: int) -> None:
         v, to = self.v, self.places
-        with v.loop(i64(self.rows)) as r, v.loop(i64(WORDS)) as k:
+        with v.loop(self._rows(sums)) as r, v.loop(i64(WORDS)) as k:
             at = v.add(to[sums], v.mul(r, LINE))
             word = v.broadcast(v.add(to[x], v.mul(r, LINE), v.mul(k, 4)))
             v.store(self._added(v.load(at), word, v.load(v.add(to[w], v.mul(k, LINE)))), at)
