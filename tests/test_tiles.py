@@ -122,10 +122,45 @@ def test_convolutions(family: str, dtype: str, case: str) -> None:
     assert np.array_equal(got, want) if dtype == "int8" else error(got, want) < 1e-5
 
 
+FEW = {
+    "7x7": ((1, 23, 21, 3), (7, 7, 3, 24), dict(window_strides=(2, 2), padding="SAME")),
+    "5x5": ((2, 13, 11, 3), (5, 5, 3, 40), dict(window_strides=(1, 1), padding=((0, 3), (4, 1)))),
+    "valid": ((1, 9, 20, 5), (2, 4, 5, 16), dict(window_strides=(1, 3), padding="VALID")),
+    "long": ((1, 6, 40, 2), (3, 19, 2, 7), dict(window_strides=(1, 2), padding=((2, 2), (-1, 3)))),
+}
+
+
+@WIDE
+@pytest.mark.parametrize("name", FEW)
+def test_few_channels_make_a_run_of_a_row_of_the_window(family: str, name: str) -> None:
+    shape, kernel, options = FEW[name]
+    w, x = narrow(*kernel, seed=1), narrow(*shape)
+    fn = lambda w, x, out=None: lax.conv_general_dilated(
+        x, w, dimension_numbers=NHWC, preferred_element_type=out, **options
+    )
+    with jax.enable_x64(True):
+        want = np.asarray(fn(jnp.asarray(wide(w)), jnp.asarray(wide(x))))
+    assert error(run(lambda w, x: fn(w, x, jnp.float32), w, x, family), want) < 1e-5
+
+
+@WIDE
+def test_what_is_not_finite_stays_in_its_windows(family: str) -> None:
+    """What fills up a run of a few channels is zero, not the pixel beside the window."""
+    w, x = narrow(5, 5, 3, 24, seed=1), narrow(1, 20, 20, 3)
+    x[0, 9, 9, 1] = np.inf
+    fn = lambda w, x: lax.conv_general_dilated(
+        x, w, (1, 1), "VALID", dimension_numbers=NHWC, preferred_element_type=jnp.float32
+    )
+    finite = np.isfinite(run(fn, w, x, family)).all(axis=(0, 3))
+    want = np.ones((16, 16), bool)
+    want[5:10, 5:10] = False
+    np.testing.assert_array_equal(finite, want)
+
+
 @WIDE
 def test_an_image_of_few_channels_is_left_to_vectors(family: str) -> None:
     """Its runs would be filled up with more zeroes than it has numbers."""
-    w, x = narrow(5, 5, 3, 24, seed=1), narrow(1, 20, 20, 3)
+    w, x = narrow(5, 2, 3, 24, seed=1), narrow(1, 20, 20, 3)
     fn = lambda w, x, out=None: lax.conv_general_dilated(
         x, w, (2, 2), "SAME", dimension_numbers=NHWC, preferred_element_type=out
     )

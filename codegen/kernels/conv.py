@@ -59,8 +59,11 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     if geo.sums_pixels and w.source is not None:
         return _by_weights(ctx, op, rest, geo, ctx.storage(x), w)
     rank, parts = len(geo.window), phases(geo)
+    how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
+    unit = None if by_vectors or parts or how != "direct" else _unit(ctx, x, w, geo, whole)
     padding = _padded(op, around(geo, tuple(x.shape[d] for d in geo.image[2:])))
-    image = _image(ctx, ctx.storage(x), geo.image, padding, (1,) * rank if parts else geo.spread)
+    spread = (1,) * rank if parts else geo.spread
+    image = _image(ctx, ctx.storage(x), geo.image, padding, spread, as_it_is=unit is not None and not unit.shift)
     nhwc = channels_last(geo.result)
     tail = epilogue(ctx, op, rest) if nhwc else None
     result = tail.result if tail else op.out
@@ -68,11 +71,9 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     y = final if nhwc else ctx.scratch((op.out.shape[geo.result[0]], *geo.sizes, geo.channels))
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
     last = tail or Epilogue(COPY, (), op.out)
-    unit = None if by_vectors or parts else _unit(ctx, x, w, geo, whole)
     if whole and unit is None:
         check_exact(geo.inner)
         last = dataclasses.replace(last, expr=over(last.expr, FROM_FLOATS))
-    how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
     if alone and parts:
         transposed(ctx, walked, parts, w, y, last)
     elif by_vectors:
@@ -172,9 +173,16 @@ def _window_sums(ctx: Context, op: Op, geo: Convolution, x: Storage, g: Filters)
 
 
 def _image(
-    ctx: Context, s: Storage, spec: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]
+    ctx: Context,
+    s: Storage,
+    spec: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+    as_it_is: bool = False,
 ) -> Storage:
-    """The image channels-last, zero-dilated and with a halo that covers the padding; copied only when it must be."""
+    """The image channels-last, zero-dilated and with a halo that covers the padding; copied only when it must be.
+    `as_it_is`: for a reader that makes a form of it with that halo, which need not be there.
+    """
     order = (spec[0], *spec[2:], spec[1])
     halo = ((0, 0), *((max(lo, 0), max(hi, 0)) for lo, hi in padding), (0, 0))
     plain = order == tuple(range(len(order))) and all(d == 1 for d in dilation)
@@ -183,6 +191,8 @@ def _image(
         return s
     source, strides = s, tuple(s.strides[d] for d in order)
     shape = tuple(s.shape[d] for d in order)
+    if as_it_is and strides[-1] == 4 and all(d == 1 for d in dilation):
+        return Storage(s.buffer, s.offset, shape, strides, halo)
     grown = (shape[0], *((n - 1) * d + 1 if n else 0 for n, d in zip(shape[1:-1], dilation, strict=True)), shape[-1])
     target = temporary(Value(grown, "float32"), halo)
     if grown != shape:
@@ -208,8 +218,11 @@ def _conv(
     """Appends the steps on a padded image; `taken`: the part of the weights' window that is used (None: all of it);
     `unit`: multiplies constant weights and the image as words of narrow elements (None: as f32).
     """
+    few = unit is not None and groups == 1 and _few(geo.image.shape[-1], geo.window[-1], geo.dilation[-1], unit)
     if unit is not None:
-        geo = dataclasses.replace(geo, image=narrow(ctx, geo.image, unit))
+        step = 1 if few else unit.step
+        geo = dataclasses.replace(geo, image=narrow(ctx, geo.image, dataclasses.replace(unit, step=step)))
+        geo = _runs(ctx, geo, y.shape[-2], unit.step) if few else geo
     image, rank = geo.image, len(geo.window)
     channels_in, channels = image.shape[-1], y.shape[-1]
     per_in, per_out = channels_in // groups, channels // groups
@@ -227,11 +240,30 @@ def _conv(
         Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
         for s, strides, at in tail.operands
     ]
-    weights, expr = _weights(ctx, product, w, shape[1], taken, unit), tail.expr
+    weights, expr = _weights(ctx, product, w, shape[1], taken, unit, few), tail.expr
     if unit is not None and unit.shift:
         expr = over(expr, take_off(len(operands) + 1))
         operands.append(Lane(_shifts(ctx, product, w, unit), (0, 0, 0, 0), 4, 4 * per_out))
     add_gemm(ctx, product, x, weights, out, expr, operands, shape, unit)
+
+
+def _few(channels: int, window: int, dilation: int, unit: MatrixUnit) -> bool:
+    """Whether channels fill so little of a step of the unit that a row of a window is one run."""
+    return 2 * -(-channels // unit.per) < unit.step and window > 1 and dilation == 1
+
+
+def _runs(ctx: Context, geo: Walk, width: int, step: int) -> Walk:
+    """Appends a step that lays what each of `width` windows reads of a row side by side, filled up with zeroes to a
+    multiple of `step` words; the walk over that, whose windows are of one pixel in a row.
+    """
+    image, words = geo.image, geo.window[-1] * geo.image.shape[-1]
+    halo = (*image.halo[:-2], (0, 0), (0, -words % step))
+    runs = temporary(Value((*image.shape[:-2], width, words), "float32"), halo)
+    walk = (*image.strides[:-2], geo.strides[-1] * image.strides[-2], 4)
+    compute(ctx, COPY, (runs, runs.strides, 0), [(image, walk, -geo.padding[-1][0] * image.strides[-2])], runs.shape)
+    filled = dataclasses.replace(runs, shape=(*runs.shape[:-1], words + halo[-1][1]), halo=(*halo[:-1], (0, 0)))
+    ones = ((*geo.window[:-1], 1), (*geo.strides[:-1], 1), (*geo.dilation[:-1], 1))
+    return Walk(filled, *ones, (*geo.padding[:-1], (0, 0)))
 
 
 def _whole(op: Op, geo: Convolution, w: Filters) -> bool:
@@ -253,22 +285,31 @@ def _unit(ctx: Context, x: Value, w: Filters, geo: Convolution, whole: bool) -> 
     unit = unit_of(ctx, x, w.value, whole, channels) if w.source is None else None
     if unit is not None:
         words = -(-channels // unit.per)
+        if geo.groups == 1 and _few(channels, geo.window[-1], geo.dilation[-1], unit):
+            words *= geo.window[-1]
         if 2 * words < unit.step or (geo.groups > 1 and words % unit.step):
             unit = None if unit.dtype == BF16 else ctx.target.unit(unit.dtype, "gemm")
     return unit if unit is not None and (geo.groups == 1 or channels % unit.per == 0) else None
 
 
-def _weights(ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None, unit: MatrixUnit | None) -> Ref:
-    """Panels of the weights, or of the part `taken` of their window; `unit`: of its words."""
+def _weights(
+    ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None, unit: MatrixUnit | None, few: bool
+) -> Ref:
+    """Panels of the weights, or of the part `taken` of their window; `unit`: of its words. `few`: a row of the window
+    is one run (see `_runs`).
+    """
     if w.source is not None:
         return w.at_call(ctx, g.groups, nv, taken)
     vl = ctx.target.vl
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
         k = _laid(g, w, consts, taken)
+        if few and unit is not None:
+            k = np.pad(k, ((0, 0), (0, 0), (0, -k.shape[2] % unit.per), (0, 0)))
+            k = k.reshape(g.groups, len(g.taps), -1, g.channels)
         return pack_panels(k.reshape(g.groups, -1, g.channels), vl, nv) if unit is None else pack_words(k, vl, nv, unit)
 
-    key = ("panels", w.value, w.axes, g.groups, nv, taken, unit and unit.name)
+    key = ("panels", w.value, w.axes, g.groups, nv, taken, unit and unit.name, few)
     return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, key)
 
 

@@ -328,19 +328,20 @@ def shifted(name: str, key: Spec, target: Target) -> str:
 
 @family("narrow")
 def narrow(name: str, key: Spec, target: Target) -> str:
-    """("narrow",): a row of f32 rounded to bf16, and zeroes up to an even number. Operands: x, y. Words: floats."""
+    """("narrow",): rows of f32 rounded to bf16, and zeroes up to an even number. Operands and words as of "whole"."""
     v = Builder(name, 3, target.vl)
-    where, _, words = v.args
-    x, y, n = v.ld64(where, 0), v.ld64(where, 1), v.ld64(words, 0)
-    with v.b.if_then(v.b.icmp_signed("!=", v.b.and_(n, i64(1)), i64(0))):
-        v.b.store(ir.Constant(ir.IntType(16), 0), v.ptr(v.add(y, v.mul(n, 2)), ir.IntType(16)))
 
-    def body(offset: ir.Value) -> None:
-        rounded = v.floats(v.bfloat(v.load(v.add(x, offset))))
-        v.store_as(rounded, v.add(y, along(v, "bfloat16", offset)), "bfloat16")
+    def body(x: ir.Value, y: ir.Value, n: ir.Value) -> None:
+        with v.b.if_then(v.b.icmp_signed("!=", v.b.and_(n, i64(1)), i64(0))):
+            v.b.store(ir.Constant(ir.IntType(16), 0), v.ptr(v.add(y, v.mul(n, 2)), ir.IntType(16)))
 
-    vectors(v, n, body)
-    return v.finish()
+        def rounded(offset: ir.Value) -> None:
+            value = v.floats(v.bfloat(v.load(v.add(x, offset))))
+            v.store_as(value, v.add(y, along(v, "bfloat16", offset)), "bfloat16")
+
+        vectors(v, n, rounded)
+
+    return _rows_of_two(v, body)
 
 
 @family("whole")
@@ -350,16 +351,24 @@ def whole(name: str, key: Spec, target: Target) -> str:
     Operands: x, y. Words: elements of a row, rows, bytes from one row to the next of x and of y.
     """
     _, bits, shift = key
-    v = Builder(name, 3, target.vl)
+    v, dtype = Builder(name, 3, target.vl), f"int{bits}"
+
+    def body(x: ir.Value, y: ir.Value, n: ir.Value) -> None:
+        def shifted(offset: ir.Value) -> None:
+            value = v.b.fadd(v.load(v.add(x, offset)), v.const(float(shift)))
+            v.store_as(value, v.add(y, along(v, dtype, offset)), dtype)
+
+        vectors(v, n, shifted)
+
+    return _rows_of_two(v, body)
+
+
+def _rows_of_two(v: Builder, body: Callable[[ir.Value, ir.Value, ir.Value], None]) -> str:
+    """The text of a kernel that does `body(x, y, elements)` for each row of two arrays."""
     where, _, words = v.args
     bases, n, rows = [v.ld64(where, k) for k in (0, 1)], v.ld64(words, 0), v.ld64(words, 1)
-    steps, dtype = [v.ld64(words, 2 + k) for k in (0, 1)], f"int{bits}"
-
-    def body(row: ir.Value, offset: ir.Value) -> None:
-        x, y = (v.add(base, v.b.mul(row, step)) for base, step in zip(bases, steps, strict=True))
-        value = v.b.fadd(v.load(v.add(x, offset)), v.const(float(shift)))
-        v.store_as(value, v.add(y, along(v, dtype, offset)), dtype)
-
+    steps = [v.ld64(words, 2 + k) for k in (0, 1)]
     with v.loop(rows) as row:
-        vectors(v, n, lambda offset: body(row, offset))
+        x, y = (v.add(base, v.b.mul(row, step)) for base, step in zip(bases, steps, strict=True))
+        body(x, y, n)
     return v.finish()

@@ -80,7 +80,7 @@ def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     pairs of bf16, and any number in others. Words that fill up to the unit's step are zero.
     """
     there = ctx.makers.forms.setdefault(x.buffer, {})
-    key = (unit.name, x.offset, x.shape, x.strides, x.halo)
+    key = (unit.name, unit.step, x.offset, x.shape, x.strides, x.halo)
     if key not in there:
         there[key] = _asked(ctx, x, unit) or _appended(ctx, x, unit)
     return there[key]
@@ -130,15 +130,15 @@ def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
             break
         run *= walked.pop()[0]
     rows, steps = 1, [0, 0]  # of one call
-    if walked and unit.dtype != BF16:
+    if walked:
         many, *steps = walked.pop()
         rows = max(d for d in range(1, max(1, RUN // run) + 1) if many % d == 0)
         walked.append((many // rows, rows * steps[0], rows * steps[1]))
     loops = [length for length, _, _ in walked] or [1]
     views = [(s, tuple(step[i] for step in walked) or (0,), 0) for i, s in ((1, x), (2, out))]
-    key, extra = (("narrow",), []) if unit.dtype == BF16 else (("whole", 32 // unit.per, unit.shift), [rows, *steps])
+    key = ("narrow",) if unit.dtype == BF16 else ("whole", 32 // unit.per, unit.shift)
     work = rows * -(-run // ctx.target.vl)
-    nest(ctx, Kernel(key), [run, *extra], loops, views, 1, max(1, ITEM // max(run * rows, 1)), work)
+    nest(ctx, Kernel(key), [run, rows, *steps], loops, views, 1, max(1, ITEM // max(run * rows, 1)), work)
     return out
 
 
