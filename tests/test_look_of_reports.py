@@ -11,7 +11,7 @@ import pytest
 import xcoexec
 from xcoexec.codegen.runtime.peaks import Peaks
 from xcoexec.ir.text import columns, duration, number, shortened
-from xcoexec.session.report import LayerReport, Report, believed
+from xcoexec.session.report import NARROW, LayerReport, Report, believed
 from xcoexec.streams import Served, Stats
 from xcoexec.streams.jobs import Block, Task, Way
 
@@ -74,6 +74,12 @@ def test_a_report_without_times_claims_none() -> None:
 )
 def test_what_cannot_be_is_not_shown(seconds: float | None, flops: int, nbytes: int, shown: bool) -> None:
     assert believed(seconds, flops, nbytes, ROOF) == (seconds if shown else None)
+
+
+def test_units_for_narrow_elements_do_more_than_an_fma() -> None:
+    """Ten times the machine's rate in f32 is what AMX does."""
+    assert believed(1e-6, 10**6, 0, ROOF, NARROW) == 1e-6
+    assert believed(1e-7, 10**6, 0, ROOF, NARROW) is None
 
 
 def test_html_escapes_and_has_a_row_a_layer() -> None:

@@ -25,6 +25,8 @@ from .rebalance import halves
 SLOWEST = 10  # layers that a report shows
 FEWEST = 5  # calls whose stamps make a median
 WINOGRAD = 4.0  # times the FLOP of an FMA: F(4x4, 3x3), the most that a sum needs no multiplications for
+NARROW = 64.0  # the same of int8 on AMX's tiles, for which an FMA of f32 is the measure
+NARROW_KERNELS = ("tiles", "(int8)", "(uint8)", "(bfloat16)")  # in the names of kernels that multiply narrow elements
 LOADS = 2.0  # bytes for each FLOP of an FMA: a core loads two vectors where it multiplies and adds two
 HIGHER = "(more than 100 %: Winograd, which multiplies less, or data in caches);"
 UNKNOWN = '"-": too short, or too few calls so far.'
@@ -204,7 +206,8 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
         device = both[x.index].device if x.index in both else None
         algorithm = algorithms.get(x.index, "XLA")
         least = roof.seconds(work, data)
-        measured = believed(seconds.get(x.index), work, data, roof)
+        most = NARROW if any(name in algorithm for name in NARROW_KERNELS) else WINOGRAD
+        measured = believed(seconds.get(x.index), work, data, roof, most)
         known = (measured, least, limit, device, calls.get(x.index, 0))
         layers.append(LayerReport(x.name, placement, algorithm, work, data, p.predicted, *known))
     count = len(lowered.segments) if lowered else 0
@@ -219,9 +222,9 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
     return dataclasses.replace(found, weights=flows(graph, plan.placements, lowered, costs, roof, sure))
 
 
-def believed(seconds: float | None, flops: int, nbytes: int, roof: Peaks) -> float | None:
-    """Measured seconds, or None where so much work cannot be done in them: a thread that was put aside stamps a step
-    late, and the next one seems to take no time.
+def believed(seconds: float | None, flops: int, nbytes: int, roof: Peaks, most: float = WINOGRAD) -> float | None:
+    """Measured seconds, or None where so much work cannot be done in them, at `most` times the FLOP of an FMA: a thread
+    that was put aside stamps a step late, and the next one seems to take no time.
     """
-    least = max(flops / (WINOGRAD * roof.flops), nbytes / (LOADS * roof.flops))
+    least = max(flops / (most * roof.flops), nbytes / (LOADS * roof.flops))
     return seconds if seconds and seconds >= least else None
