@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import functools
 import hashlib
+import pathlib
 import platform
 
 import llvmlite.binding as llvm
@@ -56,13 +57,16 @@ MATRIX_UNITS: dict[str, MatrixUnit] = {
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """`vl`: f32 lanes of a vector; `registers`: vector registers; `cpu`/`features`: LLVM's names."""
+    """`vl`: f32 lanes of a vector; `registers`: vector registers; `cpu`/`features`: LLVM's names; `kept`: bytes that a
+    core's second cache keeps beside the weights that it multiplies.
+    """
 
     name: str
     vl: int
     registers: int
     cpu: str
     features: str
+    kept: int = 1 << 18
 
     def unit(self, dtype: str, kernel: str = "") -> MatrixUnit | None:
         """The matrix unit for products of a type, with kernels of that family where one is named; None where there is
@@ -85,6 +89,7 @@ class Target:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
 
 
+SECOND_CACHE = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
 #: name -> (needed CPU features, f32 lanes, registers, features to switch off), widest first.
 ISAS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "avx512": (("avx512f", "avx512vl", "avx512bw", "avx512dq"), 16, 32, "-prefer-256-bit"),
@@ -132,4 +137,13 @@ def target(isa: str | None = None) -> Target:
         raise ValueError(f"XCOEXEC_ISA: got {chosen!r}; this {platform.machine()} CPU runs {', '.join(runnable)}.")
     _, vl, registers, off = ISAS[chosen]
     flags = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
-    return Target(chosen, vl, registers, cpu, ",".join(s for s in (flags, off) if s))
+    return Target(chosen, vl, registers, cpu, ",".join(s for s in (flags, off) if s), _kept())
+
+
+def _kept() -> int:
+    """Half of the second cache as Linux knows it, a quarter of a MiB at least, 1 MiB at most."""
+    try:
+        found = int(SECOND_CACHE.read_text().strip().removesuffix("K")) << 10
+    except (OSError, ValueError):  # another system
+        found = 0
+    return min(max(found // 2, 1 << 18), 1 << 20)

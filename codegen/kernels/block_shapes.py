@@ -25,8 +25,8 @@ TALLEST = 16  # rows of a block of vectors
 REPEATS = 15  # samples, of which the least counts
 CALLS = 16  # in one sample, so that it is far above the clock's resolution
 NOISE = 1.15  # a shape this much slower than the model has it is taken at its measured time
-CACHE_BYTES = 28.0  # a cycle, from the second cache
-TILE_BYTES = 36.0  # the same of a unit's tiles (measured: one core of a Xeon)
+CACHE_BYTES = 14.0  # from the second cache in the time of an FMA, of which cores do two a cycle
+TILE_BYTES = 36.0  # a cycle of a unit with tiles, from the second cache (measured: one core of a Xeon)
 
 
 def candidates(target: Target, unit: MatrixUnit = VECTOR) -> list[Shape]:
@@ -185,15 +185,17 @@ def unit_for_floats(target: Target) -> MatrixUnit:
 
 def block_shape(target: Target, pixels: int, channels: int, unit: MatrixUnit | None = None) -> Shape:
     """The shape (rows, vectors) with the least time, by model and measurement, for `pixels` x `channels`
-    outputs of a group. `unit`: what multiplies them (None: the one for f32).
+    outputs of a group; of equal ones the one that reads the fewest bytes. `unit`: what multiplies them (None: the one
+    for f32).
     """
     vectors, unit = -(-channels // target.vl), unit or unit_for_floats(target)
     slower = slowdown(target, unit)
 
-    def cost(shape: Shape) -> tuple[float, int]:
+    def cost(shape: Shape) -> tuple[float, float]:
         mr, nv = shape
         tiles, blocks = -(-pixels // mr), -(-vectors // nv)
         used = (-(-pixels // tiles), -(-vectors // blocks))  # sizes are evened out
-        return round(tiles * blocks * cycles(used) * slower[used], 3), -nv
+        read = 1 / mr + 1 / (nv * target.vl)  # of the weights by each row, of the input by each channel
+        return round(tiles * blocks * cycles(used) * slower[used], 3), read
 
     return min(candidates(target, unit), key=cost)

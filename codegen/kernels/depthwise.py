@@ -22,7 +22,7 @@ from .forms import PassMaker, ending
 from .gemm import Written
 from .lanes import operand_kind
 from .panels import Filters
-from .product import IMAGE_BYTES, Epilogue, split_evenly
+from .product import Epilogue, split_evenly
 
 LARGEST_WINDOW = 49  # elements of a window, which the kernels unroll
 SUMMED_PIXELS = 1024  # products that are added one after the other: sums of such sums keep more digits
@@ -203,7 +203,7 @@ def _over_channels(
 def _rows(ctx: Context, rows: int, images: int, row_bytes: int) -> int:
     """Rows of a work item: few enough to balance the team, and to stay in the cache while all channels are walked."""
     share = -(-rows * images // (4 * ctx.threads)) if ctx.threads > 1 else 8
-    return max(1, min(rows, share, IMAGE_BYTES // max(1, row_bytes) + 1))
+    return max(1, min(rows, share, ctx.target.kept // max(1, row_bytes) + 1))
 
 
 def _pixels(ow: int, registers: int) -> int:
@@ -270,7 +270,7 @@ def _packer(w: Value, axes: tuple[int, ...], vl: int) -> Packer:
 def _summed(ctx: Context, pixels: tuple[int, int, int], row_bytes: int, vectors: int) -> tuple[int, int]:
     """How many images and rows of each a work item sums up, of `pixels` (images, rows, pixels of a row)."""
     n, oh, ow = pixels
-    most = max(1, min(SUMMED_PIXELS // ow, 2 * IMAGE_BYTES // max(1, row_bytes)))
+    most = max(1, min(SUMMED_PIXELS // ow, 2 * ctx.target.kept // max(1, row_bytes)))
     wanted = 1 if ctx.threads == 1 else -(-4 * ctx.threads // vectors)  # parts of all pixels, for all threads to work
     if most < oh or wanted > n:
         rows = min(most, max(1, n * oh // wanted))

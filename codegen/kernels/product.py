@@ -23,8 +23,7 @@ from .lanes import Lane, Product, ProductMaker, narrower
 
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
 ROWS_BYTES = 1 << 16  # the same of weights that are computed, beside which the pixels' own lines need room
-IMAGE_BYTES = 1 << 18  # input that a work item walks again for every channel block
-TILES_PANEL, TILES_IMAGE = 1 << 20, 1 << 20  # the same of a unit that multiplies faster than far caches give it weights
+TILES_PANEL = 1 << 20  # the same of a unit that multiplies faster than far caches give it weights
 EACH = 6  # work items for each thread, at most
 WAITED = 1.0  # of an item's time, for which threads wait for the last one
 FAR_BYTES = 4.0  # a cycle that a thread of many gets from other cores' caches and from memory (measured: 16 of a Xeon)
@@ -281,8 +280,9 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape, u
     if unit.step > 1 and (even := _even(pixels, g.pixels[3], mr, unit.step)):
         rows, extra = even, 0
         tiles = pixels // rows
-    chunk = _tiles_per_item(ctx, g, x, tiles, rows, shape, unit)
-    most = g.depth if chunk <= 2 else _fitting(PANEL_BYTES if unit.step == 1 else TILES_PANEL, nv * vl)
+    fitting = _fitting(PANEL_BYTES if unit.step == 1 else TILES_PANEL, nv * vl)
+    chunk = _tiles_per_item(ctx, g, x, tiles, rows, shape, unit, fitting)
+    most = g.depth if chunk <= 2 else fitting
     sums = reduction_blocks(g, (0,) * len(g.taps), most, unit.step)
     if isinstance(weights, Rows):  # of short sums that are added: the fewest roundings
         sums = reduction_blocks(g, weights.taps, _fitting(ROWS_BYTES, nv * vl))
@@ -317,14 +317,18 @@ def in_a_row(g: Product, lanes: Sequence[Lane]) -> tuple[Product, list[Lane]]:
     return dataclasses.replace(g, pixels=(n, d, h, w)), flat
 
 
-def _tiles_per_item(ctx: Context, g: Product, x: Lane, tiles: int, rows: int, shape: Shape, unit: MatrixUnit) -> int:
-    """Enough work items to balance the team, as few as that allows, each within what its core keeps of the input; fewer
-    where the weights, which each chunk of tiles reads anew, come from afar for longer than a thread waits for others.
+def _tiles_per_item(
+    ctx: Context, g: Product, x: Lane, tiles: int, rows: int, shape: Shape, unit: MatrixUnit, fitting: int
+) -> int:
+    """Enough work items to balance the team, as few as that allows, each within what its core keeps of the input while
+    `fitting` elements of a reduction are summed; fewer where the weights, which each chunk of tiles reads anew, come
+    from afar for longer than a thread waits for others.
     """
     threads, vl = ctx.threads, ctx.target.vl
     blocks = g.groups * len(channel_blocks(g.channels, vl, shape[1]))
     line = max(x.pixels[3], 4)
-    near = -(-tiles // max(1, (IMAGE_BYTES if unit.step == 1 else TILES_IMAGE) // max(1, rows * line)))
+    kept = min(line, 4 * fitting) if len(g.taps) == 1 and x.channel == 4 else line
+    near = -(-tiles // max(1, ctx.target.kept // max(1, rows * kept)))
     most = max(near, min(tiles, -(-(1 if threads == 1 else EACH * threads) // blocks)))
     weights, image = g.groups * panel_bytes(g, vl, shape[1]), math.prod(g.pixels) * line
     far = max(FAR_BYTES, NEAR_BYTES / threads)
