@@ -249,7 +249,8 @@ def _weights(ctx: Context, w: Filters) -> _Weights:
         side_by_side = ctx.scratch((*window, group, channels))
         copy(ctx, s, side_by_side, strides, at)
         s, strides, at = side_by_side, side_by_side.strides, 0
-    return _Weights((s, (0, 0, 4 * vl), at), (strides[0] if len(window) == 2 else 0, *strides[-3:-1]), group)
+    steps = (strides[0] if len(window) == 2 else 0, strides[-3], strides[-2])
+    return _Weights((s, (0, 0, 4 * vl), at), steps, group)
 
 
 def _packer(w: Value, axes: tuple[int, ...], vl: int) -> Packer:

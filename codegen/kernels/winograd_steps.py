@@ -164,8 +164,8 @@ def _weights(ctx: Context, g: Product, w: Filters, m: int, nv: int) -> tuple[Ref
         return _transformed(ctx, panels, m, panel_bytes(g, vl, nv))
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[value], axes).reshape(len(g.taps), R * R, g.run, g.channels)
-        k = k.swapaxes(0, 1).reshape(R * R, g.depth, g.channels)
+        by_tap = np.transpose(consts[value], axes).reshape(len(g.taps), R * R, g.run, g.channels)
+        k = by_tap.swapaxes(0, 1).reshape(R * R, g.depth, g.channels)
         taps = pack_panels(k, vl, nv)  # panels of the taps become those of the positions: a sum over taps
         return one_thread(np.kron(matrices(m).g, matrices(m).g).astype(np.float32), taps)
 

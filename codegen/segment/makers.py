@@ -16,8 +16,8 @@ from .storage import Buffer, Storage
 Walk = Callable[[int, int], int | None]
 
 
-#: name of the matrix unit, then offset, shape, strides and halo of the array
-Key = tuple[str, int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
+#: name and step of the matrix unit, then offset, shape, strides and halo of the array
+Key = tuple[str, int, int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
 @dataclasses.dataclass(frozen=True)
