@@ -340,6 +340,16 @@ def test_layouts_of_small_groups(spec: tuple[str, str, str], weights: int) -> No
     assert any("depthwise" in a for a in ran)
 
 
+def test_long_windows_of_small_groups_are_not_unrolled() -> None:
+    k, x = array(101, 2, 12, seed=1), array(2, 130, 12)
+    fn = lambda k, x: lax.conv_general_dilated(
+        x, k, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"), feature_group_count=6
+    )
+    got, ran = run_on(fn, k, x, isa=target(), weights=1)
+    assert error(got, oracle(fn, k, x)) < TOLERANCE
+    assert not any("depthwise" in a for a in ran)
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("by", ["weights", "image"])
 def test_a_gradient_of_small_groups(stride: int, by: str) -> None:

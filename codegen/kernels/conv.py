@@ -102,7 +102,8 @@ def _alone(conv: Convolution) -> bool:
 
 def _in_vectors(geo: Convolution, lanes: int) -> bool:
     """Whether it is a convolution of groups for the kernels of depthwise ones."""
-    return len(geo.window) <= 2 and geo.in_vectors(lanes) and not phases(geo)
+    kernels = len(geo.window) <= 2 and math.prod(geo.window) <= LARGEST_WINDOW
+    return kernels and geo.in_vectors(lanes) and not phases(geo)
 
 
 def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> tuple[Value, Filters, tuple[Op, ...]]:

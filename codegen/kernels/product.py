@@ -290,8 +290,8 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape, u
 
 
 def _even(pixels: int, line: int, mr: int, height: int) -> int:
-    """Rows of blocks, at most `mr`, of one tile of at most `height` rows or of two, whose pixels lie evenly apart
-    because each tile is a part of a `line` of the image; 0 where there are none, or too many of them.
+    """Rows of blocks of one tile of at most `height` rows, or of two where `mr` is more than that, whose pixels lie
+    evenly apart because each tile is a part of a `line` of the image; 0 where there are none, or too many of them.
     """
     along = -(-line // height)
     count = pixels // line * along
