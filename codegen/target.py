@@ -23,9 +23,10 @@ class MatrixUnit:
     `dtype`: of what is multiplied (sums of "int8" are s32, all others f32; "uint8": int8 of which hardly any is
     negative). `kernel`: the family of its micro-kernel, which takes the words and arguments of `kernels.gemm`. `needs`:
     CPU features, in LLVM's names. `vl`: f32 lanes that vectors must have (0: any). `tile`: most rows and vectors of a
-    block (None: as many as the vector registers hold). `per`: elements side by side in 4 bytes, which one lane
-    multiplies and adds. `shift`: what is added to each element of the image, so that none is negative. `step`: words
-    that a run is filled up to a multiple of (1: none).
+    block (None: as many as the vector registers hold); with a `step`, a block of half as many vectors may have twice as
+    many rows. `per`: elements side by side in 4 bytes, which one lane multiplies and adds. `shift`: what is added to
+    each element of the image, so that none is negative. `step`: words that a run is filled up to a multiple of (1:
+    none).
     """
 
     name: str

@@ -30,12 +30,13 @@ TILE_BYTES = 36.0  # a cycle of a unit with tiles, from the second cache (measur
 
 
 def candidates(target: Target, unit: MatrixUnit = VECTOR) -> list[Shape]:
-    """Shapes of one or two tiles of rows whose sums the unit holds, or whose sums, weights, one broadcast and what the
-    unit needs besides fit the registers.
+    """Shapes that fit the unit's tile, or two of them with as many sums, or whose sums, weights, one broadcast and what
+    the unit needs besides fit the registers.
     """
     if unit.tile is not None:
         rows, sums = unit.tile
-        return [(mr, nv) for nv in range(1, sums + 1) for mr in range(1, rows * min(2, sums // nv) + 1)]
+        most = {nv: rows * (min(2, sums // nv) if unit.step > 1 else 1) for nv in range(1, sums + 1)}
+        return [(mr, nv) for nv in most for mr in range(1, most[nv] + 1)]
     room = target.registers - 1 - gemm.FURTHER.get(unit.name, 0)
     return [(mr, nv) for nv in range(1, 7) for mr in range(1, TALLEST + 1) if mr * nv + nv <= room]
 
@@ -59,7 +60,7 @@ def expected(shape: Shape, target: Target, unit: MatrixUnit = VECTOR) -> float:
     """How much slower than `cycles` a shape is by the model alone: one of few rows waits for its weights, which come
     from the second cache. Those of a unit with tiles come from there too, and so does the input.
     """
-    if unit.tile is not None:
+    if unit.step > 1:
         mr, nv = shape
         return max(1.0, 4 * unit.step * (mr + unit.step * nv) / TILE_BYTES / cycles(shape))
     return max(1.0, 4 * target.vl * shape[1] / CACHE_BYTES / cycles(shape))
