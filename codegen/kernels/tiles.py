@@ -172,9 +172,8 @@ def _rows(heights: Sequence[int], nv: int) -> list[int]:
 def _multiply(v: Builder, t: Tiles, inputs: Sequence[_Input], at: ir.Value, w: ir.Value, nv: int) -> None:
     """Adds the products of the inputs' tiles and those of the weights, one behind the other from `w` on."""
     free = W[len(inputs) - 1 :]  # a second input takes the first of them
+    inputs[0].load(t, at)
     for i in range(nv):
-        if i == 0:
-            inputs[0].load(t, at)
         t.load(free[i % len(free)], v.add(w, i * ROWS * LINE), i64(LINE))
         t.multiply(i, X[0], free[i % len(free)])
     for j in range(1, len(inputs)):
