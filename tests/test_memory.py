@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -22,7 +23,7 @@ from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
-from xcoexec.ir.words import HOST
+from xcoexec.ir.words import HOST, SPLIT
 from xcoexec.lowering.executable import Executable
 from xcoexec.planning.memory import alive, amount, large, usage, ways, weight_shares
 from xcoexec.planning.strategies.capacity import PIECE_SECONDS, capacity
@@ -391,6 +392,29 @@ def test_what_xla_holds_beside_weights_comes_off_their_room(
     need = usage(fast.graph(), fast.plan().placements)
     assert need.total <= limit - (scratch if scratch < limit and need.resident else 0)
     assert ("more on the device than device_memory allows" in caplog.text) is (scratch > limit and need.resident > 0)
+
+
+def test_shares_that_are_moved_keep_to_the_room_that_xla_leaves(
+    on_standin: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Balancing fills the device up to the last byte that it may have."""
+    limit, scratch, times = NEEDED // 2, 30_000, itertools.count()
+
+    def filled(graph: LayerGraph, placements: Sequence[Placement], lowered: object) -> tuple[Placement, ...]:
+        next(times)
+        shared = lambda p, p_cpu: dataclasses.replace(p, p_cpu=p_cpu) if p.half == SPLIT else p
+        fewer = (tuple(shared(p, step / 64) for p in placements) for step in range(65))
+        return next(x for x in fewer if usage(graph, x).total <= limit)
+
+    def excess(s: Attempt, exe: Executable) -> int:
+        return max(usage(s.graph, exe.plan.placements).total + scratch - limit, 0)
+
+    monkeypatch.setattr(Attempt, "excess", excess)
+    monkeypatch.setattr("xcoexec.session.realise.rebalanced", filled)
+    fast = xcoexec.jit(dense, device_memory=limit, strategy="capacity", strict=True).bind(HOST_LAYERS)
+    x = array(1, 160)
+    assert error(np.asarray(fast(x)), oracle(dense, LAYERS, x)) < 1e-5
+    assert next(times) > 0 and usage(fast.graph(), fast.plan().placements).total <= limit - scratch
 
 
 def test_what_xla_holds_is_what_it_says(on_standin: StandIn) -> None:

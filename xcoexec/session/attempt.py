@@ -51,7 +51,8 @@ class Attempt:
     algorithms are taken from nearly the same layers, not measured. `plain_ready`: plain `jax.jit` is compiled. `early`:
     what is the machine's, not the function's, is measured afterwards (`learn`). `seen`: seconds of a call of
     candidates, by name, as they were measured last; `slow`: of those that need not be measured again. `quick`: seconds
-    of the layers where no parts of them were measured (None: not needed).
+    of the layers where no parts of them were measured (None: not needed). `reserved`: bytes of the device's limit that
+    plans leave to XLA's programs.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Attempt:
         self._guessed = False  # whether an algorithm of what is built now was guessed
         self.seen, self.slow = dict[str, float](), dict[str, float]()
         self.quick: Costs | None = None
+        self.reserved = 0
 
     @property
     def graph(self) -> LayerGraph:
@@ -154,7 +156,7 @@ class Attempt:
 
     def fits(self, plan: Plan) -> bool:
         """Whether a plan keeps within the bytes that may lie on the device."""
-        return self.machine.holds(self.graph, plan)
+        return self.machine.holds(self.graph, plan, self.reserved)
 
     def excess(self, exe: Executable) -> int:
         """Bytes that XLA's program of a plan holds on the device beyond those that may lie there (0: it keeps within
@@ -173,7 +175,7 @@ class Attempt:
     @functools.cached_property
     def too_large(self) -> bool:
         """Whether the weights as a whole have more bytes than may lie on the device."""
-        return not self.fits(device_plan(self.graph))
+        return not self.machine.holds(self.graph, device_plan(self.graph))
 
     @functools.cached_property
     def plain(self) -> Executable:
@@ -218,8 +220,8 @@ class Attempt:
         m = self.machine
         if m.limit is None:
             return self.costs
-        rate = streaming_rate(connected(m.relay), m.threads)
-        return dataclasses.replace(self.costs, capacity=m.limit, stream_rate=min(rate, self.costs.stream_rate))
+        rate = min(streaming_rate(connected(m.relay), m.threads), self.costs.stream_rate)
+        return dataclasses.replace(self.costs, capacity=m.limit - self.reserved, stream_rate=rate)
 
     def quick_costs(self, together: float) -> Costs:
         """As `measured_costs`, on a device of which nothing is known but that all layers take so many seconds

@@ -232,11 +232,11 @@ class Machine:
         first = self.where is None or self.where == jax.local_devices()[0]
         return contextlib.nullcontext() if first or not self.apart else jax.default_device(self.where)
 
-    def holds(self, graph: LayerGraph, plan: Plan) -> bool:
-        """Whether a plan keeps within the bytes that may lie on the device."""
+    def holds(self, graph: LayerGraph, plan: Plan, reserved: int = 0) -> bool:
+        """Whether a plan keeps within the bytes that may lie on the device, of which `reserved` are not the plan's."""
         if self.limit is None or not self.apart or plan.engine == "local":
             return True
-        return usage(graph, plan.placements).total <= self.limit
+        return usage(graph, plan.placements).total <= self.limit - reserved
 
 
 __all__ = ["Machine", "Problem"]

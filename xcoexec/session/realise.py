@@ -55,17 +55,19 @@ def realised(s: Attempt, plan: Plan, strategy: str | Strategy) -> Executable:
 
 def bounded(s: Attempt, plan: Plan) -> Executable:
     """The plan for the bytes that may lie on the device as an executable. What XLA holds beyond them, beside what the
-    plan counts, is taken off the room of another plan.
+    plan counts, is kept from the next plan, from its rivals and from shares that are moved.
     """
-    costs, exe = s.measured_costs(), realised(s, plan, "capacity")
-    for _ in range(BOUNDED):
-        if not (excess := s.excess(exe)):
-            return exe
-        costs = dataclasses.replace(costs, capacity=costs.capacity - excess)
-        try:
-            exe = realised(s, STRATEGIES["capacity"](s.graph, costs), "capacity")
-        except PlanError:
-            break
+    exe = realised(s, plan, "capacity")
+    try:
+        for _ in range(BOUNDED):
+            if not (excess := s.excess(exe)):
+                return exe
+            s.reserved += excess
+            exe = realised(s, STRATEGIES["capacity"](s.graph, s.measured_costs()), "capacity")
+    except PlanError:  # no plan has so little room: the last one stays
+        pass
+    finally:
+        s.reserved = 0
     if excess := s.excess(exe):
         log.warning("xcoexec: XLA's program holds %d bytes more on the device than device_memory allows.", excess)
     return exe
