@@ -490,8 +490,9 @@ def test_bf16_products(m: int, k: int, n: int) -> None:
     fast = _bound(fn, w)
     assert error(fast(x), np.asarray(x, np.float64) @ np.asarray(w, np.float64)) < 1e-5
     unit = target().unit("bfloat16")
-    product = None if unit is None else "tiles" if unit.kernel == "tiles" else "gemm(bfloat16)"
-    assert fast.report().layers[-1].algorithm == (f"narrow+{product}" if product else "gemm")
+    product = "gemm" if unit is None else "tiles" if unit.kernel == "tiles" else "gemm(bfloat16)"
+    passes = {"elementwise", "narrow"}  # the input comes as it is stored; words may be written by whoever reads it first
+    assert set(fast.report().layers[-1].algorithm.split("+")) - passes == {product}
 
 
 def test_bf16_rounds_to_nearest_and_keeps_nan() -> None:

@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 
 from xcoexec.codegen.kernels import conv
@@ -27,6 +28,9 @@ def _conv(rows: int, channels: int = 8) -> Groups:
     x, w, y = (Value(s, "float32") for s in ((1, rows, 9, 4), (3, 3, 4, channels), (1, rows, 9, channels)))
     op = Op("conv_general_dilated", (x, w), (y,), {"window_strides": (1, 1), "dimension_numbers": None})
     return ((Group.of(op), frozenset({w})),)
+
+
+MEASURE = choice._measure
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +109,39 @@ def test_what_the_process_has_seen_does_not_choose(monkeypatch: pytest.MonkeyPat
     _measure(32)
     _elsewhere(monkeypatch, tmp_path / "empty", forget=False)
     assert choice.likely(_conv(12), NAMES, 2) == "direct"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that have gone by, which calls add to."""
+    now = [0.0]
+    monkeypatch.setattr(choice.time, "perf_counter", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize("disturbed", [0.0, 0.008])
+def test_who_is_disturbed_does_not_lose(disturbed: float, clock: list[float]) -> None:
+    """For the first seconds another process has a core: the faster algorithm, which waits for it, takes longer."""
+
+    def alone(groups: Groups, name: str, threads: int, isa: Any) -> tuple[Any, int]:
+        def call() -> None:
+            clock[0] += 2e-4 if name == "winograd" else 3e-4 if clock[0] < disturbed else 1e-4
+
+        return call, 0
+
+    assert MEASURE(alone, target(), _conv(12), NAMES, 2, "pick-disturbed") == "direct"
+    assert clock[0] < 0.2, "and it ends"
+
+
+@pytest.mark.parametrize("between", [0, choice.COLD_BYTES])
+def test_what_caches_lose_is_measured_without_them(
+    between: int, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emptied: list[int] = []
+    monkeypatch.setattr(choice.np, "zeros", lambda n: emptied.append(n) or np.ones(1))
+
+    def call() -> None:
+        clock[0] += 1e-3
+
+    assert MEASURE(lambda *_: (call, between), target(), _conv(12), NAMES, 2, "pick-cold") == "direct"
+    assert bool(emptied) is bool(between)

@@ -38,6 +38,7 @@ from .panels import Filters, Taken
 from .product import Epilogue, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 from .winograd_gradient import winograd_gradient
 
+FEW = 3  # channels, up to which a row of a window has fewer words than its pixels have
 ALGORITHMS = ("direct", "winograd4", "winograd2")
 
 
@@ -63,7 +64,8 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     unit = None if by_vectors or parts or how != "direct" else _unit(ctx, x, w, geo, whole)
     padding = _padded(op, around(geo, tuple(x.shape[d] for d in geo.image[2:])))
     spread = (1,) * rank if parts else geo.spread
-    image = _image(ctx, ctx.storage(x), geo.image, padding, spread, as_it_is=unit is not None and not unit.shift)
+    as_it_is = unit is not None and not unit.shift and not _few(geo, x.shape[geo.image[1]], unit)
+    image = _image(ctx, ctx.storage(x), geo.image, padding, spread, as_it_is)
     nhwc = channels_last(geo.result)
     tail = epilogue(ctx, op, rest) if nhwc else None
     result = tail.result if tail else op.out
@@ -219,11 +221,10 @@ def _conv(
     """Appends the steps on a padded image; `taken`: the part of the weights' window that is used (None: all of it);
     `unit`: multiplies constant weights and the image as words of narrow elements (None: as f32).
     """
-    few = unit is not None and groups == 1 and _few(geo.image.shape[-1], geo.window[-1], geo.dilation[-1], unit)
+    few = unit is not None and groups == 1 and _few(geo, geo.image.shape[-1], unit)
     if unit is not None:
-        step = 1 if few else unit.step
-        geo = dataclasses.replace(geo, image=narrow(ctx, geo.image, dataclasses.replace(unit, step=step)))
-        geo = _runs(ctx, geo, y.shape[-2], unit.step) if few else geo
+        geo = _runs(ctx, geo, y.shape[-2]) if few else geo
+        geo = dataclasses.replace(geo, image=narrow(ctx, geo.image, unit))
     image, rank = geo.image, len(geo.window)
     channels_in, channels = image.shape[-1], y.shape[-1]
     per_in, per_out = channels_in // groups, channels // groups
@@ -248,23 +249,26 @@ def _conv(
     add_gemm(ctx, product, x, weights, out, expr, operands, shape, unit)
 
 
-def _few(channels: int, window: int, dilation: int, unit: MatrixUnit) -> bool:
-    """Whether channels fill so little of a step of the unit that a row of a window is one run."""
-    return 2 * -(-channels // unit.per) < unit.step and window > 1 and dilation == 1
+def _few(geo: Walk | Convolution, channels: int, unit: MatrixUnit) -> bool:
+    """Whether channels fill so little of a word, or of a step of the unit, that a row of a window is one run."""
+    little = channels <= FEW or 2 * -(-channels // unit.per) < unit.step
+    return little and geo.window[-1] > 1 and geo.dilation[-1] == 1
 
 
-def _runs(ctx: Context, geo: Walk, width: int, step: int) -> Walk:
-    """Appends a step that lays what each of `width` windows reads of a row side by side, filled up with zeroes to a
-    multiple of `step` words; the walk over that, whose windows are of one pixel in a row.
+def _runs(ctx: Context, geo: Walk, width: int) -> Walk:
+    """The walk over an image in which what each of `width` windows reads of a row is one pixel: pixels overlap, and
+    forms that are made of it have their elements side by side.
     """
-    image, words = geo.image, geo.window[-1] * geo.image.shape[-1]
-    halo = (*image.halo[:-2], (0, 0), (0, -words % step))
-    runs = temporary(Value((*image.shape[:-2], width, words), "float32"), halo)
-    walk = (*image.strides[:-2], geo.strides[-1] * image.strides[-2], 4)
-    compute(ctx, COPY, (runs, runs.strides, 0), [(image, walk, -geo.padding[-1][0] * image.strides[-2])], runs.shape)
-    filled = dataclasses.replace(runs, shape=(*runs.shape[:-1], words + halo[-1][1]), halo=(*halo[:-1], (0, 0)))
+    image = geo.image
+    if image.strides[-2] != 4 * image.shape[-1]:
+        source, image = image, temporary(Value(image.shape, "float32"), image.halo)
+        copy(ctx, source, image)
+    shape = (*image.shape[:-2], width, geo.window[-1] * image.shape[-1])
+    strides = (*image.strides[:-2], geo.strides[-1] * image.strides[-2], 4)
+    first = image.offset - geo.padding[-1][0] * image.strides[-2]
+    rows = Storage(image.buffer, first, shape, strides, (*image.halo[:-2], (0, 0), (0, 0)))
     ones = ((*geo.window[:-1], 1), (*geo.strides[:-1], 1), (*geo.dilation[:-1], 1))
-    return Walk(filled, *ones, (*geo.padding[:-1], (0, 0)))
+    return Walk(rows, *ones, (*geo.padding[:-1], (0, 0)))
 
 
 def _whole(op: Op, geo: Convolution, w: Filters) -> bool:
@@ -285,9 +289,8 @@ def _unit(ctx: Context, x: Value, w: Filters, geo: Convolution, whole: bool) -> 
     channels = w.value.shape[geo.weights[1]]
     unit = unit_of(ctx, x, w.value, whole, channels) if w.source is None else None
     if unit is not None:
-        words = -(-channels // unit.per)
-        if geo.groups == 1 and _few(channels, geo.window[-1], geo.dilation[-1], unit):
-            words *= geo.window[-1]
+        few = geo.groups == 1 and _few(geo, channels, unit)
+        words = -(-channels * (geo.window[-1] if few else 1) // unit.per)
         if 2 * words < unit.step or (geo.groups > 1 and words % unit.step):
             unit = None if unit.dtype == BF16 else ctx.target.unit(unit.dtype, "gemm")
     return unit if unit is not None and (geo.groups == 1 or channels % unit.per == 0) else None
@@ -305,9 +308,7 @@ def _weights(
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
         k = _laid(g, w, consts, taken)
-        if few and unit is not None:
-            k = np.pad(k, ((0, 0), (0, 0), (0, -k.shape[2] % unit.per), (0, 0)))
-            k = k.reshape(g.groups, len(g.taps), -1, g.channels)
+        k = k.reshape(g.groups, len(g.taps), -1, g.channels) if few else k
         return pack_panels(k.reshape(g.groups, -1, g.channels), vl, nv) if unit is None else pack_words(k, vl, nv, unit)
 
     key = ("panels", w.value, w.axes, g.groups, nv, taken, unit and unit.name, few)

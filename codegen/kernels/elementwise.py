@@ -141,7 +141,8 @@ def _pass(
     """As `compute_all`; the last results are stored as elements of the types `forms`."""
     everything = [*outs, *operands]
     dims, walks = coalesce(shape, [o[1] for o in everything])
-    kinds = tuple("v" if w[-1] == 4 else "s" if w[-1] == 0 else "g" for w in walks)
+    places = zip(everything, walks, strict=True)
+    kinds = tuple(s.narrow or ("v" if w[-1] == 4 else "s" if w[-1] == 0 else "g") for (s, _, _), w in places)
     whole = len(outs) - len(forms)
     if forms:
         beside = all(w[-1] == STORED_BYTES[t] for w, t in zip(walks[whole:], forms, strict=False))
@@ -200,6 +201,15 @@ def copy(
     """
     strides = source.strides if source_strides is None else source_strides
     compute(ctx, COPY, (target, target.strides, 0), [(source, strides, offset)], target.shape)
+
+
+def convert(ctx: Context, source: Storage, target: Storage) -> None:
+    """Appends a copy of an array to one of another type, one of which is narrow (see `Storage`)."""
+    if not target.narrow:
+        copy(ctx, source, target)
+        return
+    outs, operands = [(target, target.strides, 0)], [(source, source.strides, 0)]
+    _pass(ctx, COPY, (0,), outs, operands, target.shape, (target.narrow,))
 
 
 def fill(ctx: Context, value: float, target: Storage) -> None:

@@ -72,7 +72,11 @@ def _vector(v: Builder, key: Spec, at: Callable[[int], ir.Value]) -> None:
     _, expr, kinds, *several = key
     results = several[0] if several else (len(expr) - 1,)
     made = len(results)
-    read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
+
+    def read(k: int) -> ir.Value:
+        kind, place = kinds[made + k], at(made + k)
+        return v.broadcast(place) if kind == "s" else v.load_stored(place, kind if kind in STORED_BYTES else "float32")
+
     nodes = emit_nodes(v, expr, read)
     for k, node in enumerate(results):
         if kinds[k] == "n":
@@ -85,7 +89,7 @@ def _vector(v: Builder, key: Spec, at: Callable[[int], ir.Value]) -> None:
 def elementwise(name: str, key: Spec, target: Target) -> str:
     """("elementwise", expr, kinds[, results]): the first operands are the results, one for each node of `results` (of
     none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided, "n" contiguous and streamed, and the
-    types of narrower elements, side by side, that results are stored as. A copy of what lies in its place already (a
+    types of narrower elements, side by side, that operands are stored as. A copy of what lies in its place already (a
     state that is given away) is no work.
 
     Words: total, chunk (elements), then the inner stride of each operand in bytes ("g" makes the whole kernel scalar).

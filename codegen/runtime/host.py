@@ -14,6 +14,7 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
+from ..kernels.elementwise import convert
 from ..kernels.families import lower_group
 from ..kernels.stored import lower_stored
 from ..kernels.winograd import spare
@@ -194,18 +195,21 @@ def build(
     cpus: tuple[int, ...] = (),
     pick: Pick | None = None,
     cut: Cut | None = None,
+    as_stored: bool = False,
 ) -> Segment:
     """A segment of `program` for `threads` threads.
 
     `cpus`: the cores that may be used (none given: the caller's thread and the process's team). `pick` chooses among
     algorithms (none given: by measurement). `cut` takes a range of a group's result (none given: no layers are fused).
+    `as_stored`: arguments and results come and go in their own types.
     Raises `Unsupported` for what kernels cannot express, `MemoryError` when there is none for the segment.
     """
     if threads > 1 or cpus:
         team(cpus).want(threads)
     chosen = target or host_target()
     pick = pick or functools.partial(measured, functools.partial(_alone, cpus, cut), chosen)
-    return compile_segment(program, chosen, threads, runtime(cpus), Rules(lower_group, fused, spare, pick, cut))
+    rules = Rules(lower_group, fused, spare, pick, cut, convert if as_stored else None)
+    return compile_segment(program, chosen, threads, runtime(cpus), rules)
 
 
 def build_stored(program: Program, threads: int) -> Segment:
@@ -241,7 +245,7 @@ def _alone(
     cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, threads: int, target: Target
 ) -> tuple[Callable[[], object], int]:
     """A call of some groups by one algorithm, on made data, and the bytes of its packed weights (of those that arrive:
-    as many as they become where they are packed at the call).
+    as many as they become where they are packed at the call) and of what is between the groups.
     """
     ops = tuple(op for group, _ in groups for op in group.ops)
     consts = {v for _, known in groups for v in known}
@@ -262,7 +266,9 @@ def _alone(
     else:
         blob = np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)
     arriving = {v for op in ops if convolution(op) is not None for v in op.value_ins[1:] if v not in consts}
-    return Call.on(segment, [*args, *raw, blob]), segment.blob_bytes + GROWN * sum(v.nbytes for v in arriving)
+    between = sum(4 * group.out.size for group, _ in groups[:-1])
+    nbytes = segment.blob_bytes + GROWN * sum(v.nbytes for v in arriving) + between
+    return Call.on(segment, [*args, *raw, blob]), nbytes
 
 
 def prefetch(calls: bool = False) -> None:
@@ -362,7 +368,9 @@ def steps(
     return tuple(ctx.steps)
 
 
-def _unwritten(v: Value) -> np.ndarray:
+def _unwritten(v: Value, as_stored: bool) -> np.ndarray:
+    if as_stored:
+        return np.full(v.shape, -1, v.dtype)
     return np.full(v.shape, -1, np.int32) if kind(v.dtype) == "i" else np.full(v.shape, np.nan, np.float32)
 
 
@@ -370,7 +378,7 @@ class Call:
     """A segment with its buffers, called without XLA: for tests and measurements.
 
     `inputs` and `consts` are f32 (or s32) NumPy arrays of the program's shapes, in the order of its inputs and
-    constants. A call returns the results in the order of its outputs: the same arrays every time. Raises `ValueError`
+    constants; inputs that the segment takes as they are stored are of their own type. A call returns the results in the order of its outputs: the same arrays every time. Raises `ValueError`
     for another number of constants.
     """
 
@@ -391,7 +399,8 @@ class Call:
 
     def _prepare(self, segment: Segment, args: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None) -> None:
         self.segment = segment
-        self.outputs = [*outputs] if outputs is not None else [_unwritten(v) for v in segment.program.outputs]
+        new = (_unwritten(v, v in segment.as_stored) for v in segment.program.outputs)
+        self.outputs = [*(outputs if outputs is not None else new)]
         self._keep: list[np.ndarray] = [*args]
         given, made = ([a.ctypes.data for a in arrays] for arrays in (args, self.outputs))
         self._frame, keep = call_frame(given, made, segment.address)

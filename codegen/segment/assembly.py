@@ -24,6 +24,7 @@ from .steps import Early, Kernel, Looped, Nested, Ref, Step, Word
 from .storage import APART, Buffer, Lifetime, Storage, dense, place, temporary
 
 SAME_SETS = 256  # bytes between pixels, whose multiples leave few sets of the caches to a vector of channels
+AS_STORED = ("bfloat16", "float16", "int8")
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
 
 
@@ -36,13 +37,16 @@ Pick = Callable[[Groups, tuple[str, ...], int], str]
 class Rules:
     """What the kernel families contribute: `lower` appends a group's steps, `fuse(ctx, i)` those of several groups from
     number i on (it returns how many), `spare(op)` tells the zeroes that an algorithm of a convolution reads beyond its
-    padding, `pick(groups, names, threads)` chooses among algorithms, `cut` takes a range of a group's result."""
+    padding, `pick(groups, names, threads)` chooses among algorithms, `cut` takes a range of a group's result.
+    `convert(ctx, source, target)` appends a copy of an array of narrow elements, or to one: arguments and results of
+    `AS_STORED` come and go in their own type (None: in 4 bytes an element, as kernels hold them)."""
 
     lower: Callable[[Context, Group], None]
     fuse: Callable[[Context, int], int]
     spare: Callable[[Op], Mapping[int, int]]
     pick: Pick
     cut: Cut | None
+    convert: Callable[[Context, Storage, Storage], None] | None = None
 
 
 Mark = tuple[list[Step], dict[Value, Storage], dict[Hashable, Ref], Makers]
@@ -66,12 +70,35 @@ class Context:
         self._readers = consumers(program.ops)
         self._walked = frozenset(_walked(program, target.vl))
         self._places: dict[Value, Storage] = {}
+        edges = (*program.inputs, *program.outputs)
+        self.as_stored = frozenset(v for v in edges if rules.convert and v.dtype in AS_STORED and v.size > 1)
         for i, v in enumerate(program.inputs):
-            self._places[v] = dense(Buffer("arg", v.nbytes, i), v.shape)
+            self._places[v] = self._arriving(v, i)
         for i, v in enumerate(program.outputs):
-            self._places.setdefault(v, dense(Buffer("ret", v.nbytes, i), v.shape))
+            if v not in self.as_stored:
+                self._places.setdefault(v, dense(Buffer("ret", v.nbytes, i), v.shape))
+            elif v not in self._places:
+                self._places[v] = dense(Buffer("temp", 4 * v.size), v.shape)
 
     # -- values
+    def _arriving(self, v: Value, i: int) -> Storage:
+        """Where input number i is read: where it lies, or a copy as kernels hold it."""
+        buffer = Buffer("arg", v.nbytes, i)
+        if v not in self.as_stored:
+            return dense(buffer, v.shape)
+        assert self.rules.convert is not None
+        place = temporary(v, self._halo(v), self._apart(v))
+        self.rules.convert(self, dense(buffer, v.shape, narrow=v.dtype), place)
+        return place
+
+    def leave(self) -> None:
+        """Appends the copies of results that go in their own type."""
+        for i, v in enumerate(self.program.outputs):
+            if v in self.as_stored:
+                assert self.rules.convert is not None
+                target = dense(Buffer("ret", v.nbytes, i), v.shape, narrow=v.dtype)
+                self.rules.convert(self, self._places[v], target)
+
     def readers(self, v: Value) -> list[Op]:
         """The operations that read a value, in program order."""
         return self._readers.get(v, [])
@@ -261,7 +288,8 @@ def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Segment:
-    """A callable host part. Arguments of the call: `program.inputs`, `raw` constants, the packed blob.
+    """A callable host part. Arguments of the call: `program.inputs`, `raw` constants, the packed blob. Inputs and outputs
+    that are `as_stored` come and go in their own type, all others in 4 bytes an element.
 
     `address` is the descriptor that the FFI attribute carries. It lives as long as this object, and as any executable
     that refers to it (see `descriptor.py`).
@@ -272,6 +300,7 @@ class Segment:
     steps: tuple[Step, ...]
     raw: tuple[Value, ...]
     packs: tuple[tuple[int, Packer], ...]
+    as_stored: frozenset[Value]
     blob_bytes: int
     arena_bytes: int
     address: int
@@ -325,6 +354,8 @@ def compile_segment(program: Program, target: Target, threads: int, runtime: Run
         if not fused:
             rules.lower(ctx, program.groups[ctx.group])
         ctx.group += max(fused, 1)
+    ctx.group = max(len(program.groups) - 1, 0)
+    ctx.leave()
     ctx.prune()
     ctx.blob.index = len(program.inputs) + len(ctx.raw)
     return _assemble(ctx, runtime)
@@ -369,6 +400,7 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
         tuple(ctx.steps),
         tuple(ctx.raw),
         tuple(ctx.packs),
+        ctx.as_stored,
         ctx.blob.nbytes,
         data + total,
         block.ctypes.data,

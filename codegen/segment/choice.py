@@ -19,10 +19,12 @@ from ..target import Target
 from ..target import target as host_target
 from .assembly import Groups
 
-# (groups, algorithm, threads, target) -> a call of them, packed bytes
+# (groups, algorithm, threads, target) -> a call of them, bytes of packed weights and of what is between them
 Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]
-ROUNDS, CALLS = 4, 3  # calls of one algorithm in each round; one where caches are emptied before it
-COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not from a cache, when their turn comes
+CALLS = 3  # of one algorithm in each round; one where caches are emptied before it
+COLD_ROUNDS = 6  # where caches are emptied
+SECONDS = 0.012  # of an algorithm's calls at least where they are not: longer than another process has a core for
+COLD_BYTES = 1 << 22  # of weights and what is between groups, from which on caches have lost them when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
 GAIN = 0.93  # another algorithm than the first replaces it when it takes less than this share of its time
 _known: dict[str, str] = {}  # by the signature, which names all that a choice depends on
@@ -128,9 +130,10 @@ def _digest(lines: list[str]) -> str:
 
 def _measure(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...], threads: int, key: str) -> str:
     made = {name: alone(groups, name, threads, target) for name in names}
-    flush = np.zeros(FLUSH_BYTES // 8) if any(packed >= COLD_BYTES for _, packed in made.values()) else None
+    flush = np.zeros(FLUSH_BYTES // 8) if any(nbytes >= COLD_BYTES for _, nbytes in made.values()) else None
     times: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(ROUNDS):
+    enough = lambda t: len(t) >= COLD_ROUNDS if flush is not None else len(t) > CALLS and sum(t) >= SECONDS
+    while not all(map(enough, times.values())):
         for name, (call, _) in made.items():  # in turn, so that a change of the machine's speed meets all of them
             call()
             for _ in range(CALLS if flush is None else 1):
@@ -139,7 +142,7 @@ def _measure(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...
                 start = time.perf_counter()
                 call()
                 times[name].append(time.perf_counter() - start)
-    seconds = {name: float(np.percentile(t, 25)) for name, t in times.items()}
+    seconds = {name: min(t) for name, t in times.items()}  # what disturbs a call makes it longer
     best = min(names, key=lambda n: seconds[n])
     chosen = best if seconds[best] < GAIN * seconds[names[0]] else names[0]
     _record(names).store(key, {"chosen": chosen, "seconds": seconds})

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from ..program import Value
+from ..program import Value, itemsize
 
 T = TypeVar("T")
 ALIGN = 64
@@ -31,13 +31,16 @@ class Buffer:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Storage:
-    """A strided array in a buffer: `offset` and `strides` in bytes, `halo` zero elements around each dim."""
+    """A strided array in a buffer: `offset` and `strides` in bytes, `halo` zero elements around each dim. `narrow`: the
+    type of elements that have not 4 bytes ("": they have), which passes alone read and write.
+    """
 
     buffer: Buffer
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     halo: tuple[tuple[int, int], ...]
+    narrow: str = ""
 
     @property
     def dense(self) -> bool:
@@ -82,9 +85,12 @@ def dense_strides(shape: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def dense(buffer: Buffer, shape: tuple[int, ...], offset: int = 0) -> Storage:
-    """An array of f32 or s32 whose elements lie side by side in a buffer from `offset` bytes on."""
-    return Storage(buffer, offset, shape, dense_strides(shape), ((0, 0),) * len(shape))
+def dense(buffer: Buffer, shape: tuple[int, ...], offset: int = 0, narrow: str = "") -> Storage:
+    """An array of f32 or s32, or of the type `narrow`, whose elements lie side by side in a buffer from `offset` bytes
+    on.
+    """
+    strides = dense_strides(shape, itemsize(narrow or "float32"))
+    return Storage(buffer, offset, shape, strides, ((0, 0),) * len(shape), narrow)
 
 
 def streamed(s: Storage, strides: Sequence[int], offset: int = 0) -> bool:

@@ -168,7 +168,7 @@ class _Strip(Context):
             program,
             outer.target,
             1,
-            dataclasses.replace(outer.rules, pick=lambda groups, names, threads: names[0], cut=None),
+            dataclasses.replace(outer.rules, pick=lambda groups, names, threads: names[0], cut=None, convert=None),
         )
 
     def pack(self, nbytes: int, packer: Packer, key: Hashable) -> Ref:

@@ -119,8 +119,9 @@ class Synchronous(Halves):
         program = segment.program
         if not _executables_hold():
             _for_good.append(segment)
-        results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in program.outputs]
-        args = [self.window(v, unit.windows).astype(_carried(v)) for v in program.inputs]
+        edge = lambda v: v.dtype if v in segment.as_stored else _carried(v)
+        results = [jax.ShapeDtypeStruct(v.shape, edge(v)) for v in program.outputs]
+        args = [self.window(v, unit.windows).astype(edge(v)) for v in program.inputs]
         operands = [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]]
         outs = ffi_call(TARGET, results, segment, operands, self._in_place(unit))
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(program.outputs, outs, strict=True))

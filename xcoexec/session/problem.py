@@ -225,7 +225,7 @@ class Machine:
 
     def build(self, program: Program, pick: Pick | None = None) -> Segment:
         """A segment of a program for this machine's team. Raises `Unsupported` for what kernels cannot express."""
-        return host.build(program, self.threads, cpus=self.cpus, cut=split, pick=pick)
+        return host.build(program, self.threads, cpus=self.cpus, cut=split, pick=pick, as_stored=not self.apart)
 
     def there(self) -> contextlib.AbstractContextManager[object]:
         """What is measured within it is measured on this device."""

@@ -1,0 +1,113 @@
+"""What comes into a segment and goes out of it in its own narrow type, on every instruction set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import xcoexec
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment.assembly import Segment
+from xcoexec.codegen.target import Target
+from xcoexec.partition.split import split
+
+from .support import array, error, stages_of, targets
+
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
+EVERY = pytest.mark.parametrize("isa", targets(), ids=lambda t: t.name)
+TYPES = pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8"])
+SHAPES = pytest.mark.parametrize("shape", [(2,), (17,), (3, 5, 7), (1, 9, 8, 16), (2, 4099)], ids=str)
+
+
+def called(fn: Any, weights: Any, x: Any, isa: Target, threads: int = 2) -> tuple[list[np.ndarray], Segment]:
+    """The results of `fn(weights, x)` on kernels, and the segment, whose arguments are as they are stored."""
+    folded, graph = stages_of(fn, weights, x, weights=1)
+    assert not [layer.host_error for layer in graph.layers if layer.host_error]
+    consts = folded.constants(jax.tree_util.tree_leaves(weights))
+    segment = host.build(graph.program, threads, isa, cut=split, as_stored=True)
+    call = host.Call(segment, [np.asarray(x)], [consts[v] for v in graph.program.consts])
+    return [y.copy() for y in call()], segment
+
+
+def some(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    if dtype == "int8":
+        return np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)
+    x = np.array(array(*shape).astype(dtype))
+    x.ravel()[:2] = [np.inf, np.nan]
+    return x
+
+
+@EVERY
+@TYPES
+@SHAPES
+def test_every_element_comes_and_goes(isa: Target, dtype: str, shape: tuple[int, ...]) -> None:
+    x = some(shape, dtype)
+    (got,), segment = called(lambda w, x: jnp.maximum(x, w[0]), [np.zeros((), dtype)], x, isa)
+    assert got.dtype == x.dtype and {v.shape for v in segment.as_stored} == {shape}
+    np.testing.assert_array_equal(got.astype(np.float64), np.maximum(x, 0).astype(np.float64))
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_an_image_gets_its_border_on_the_way_in(isa: Target, dtype: str) -> None:
+    """No pass but the one that reads it, and none that pads it."""
+    w, x = array(3, 3, 5, 24, seed=1).astype(dtype), array(2, 11, 13, 5).astype(dtype)
+    nhwc = ("NHWC", "HWIO", "NHWC")
+    fn = lambda w, x, out=None: lax.conv_general_dilated(
+        x, w[0], (2, 1), "SAME", dimension_numbers=nhwc, preferred_element_type=out
+    )
+    (got,), segment = called(lambda w, x: fn(w, x, jnp.float32), [w], x, isa)
+    with jax.enable_x64(True):
+        want = np.asarray(fn([jnp.asarray(w.astype(np.float64))], jnp.asarray(x.astype(np.float64))))
+    assert error(got, want) < 1e-5
+    assert [s.kernel for s in segment.steps].count("elementwise_rows") == 1
+
+
+def test_one_element_and_whole_numbers_are_left_to_xla() -> None:
+    """A pass would take longer than XLA's own; s32 has 4 bytes."""
+    fn = lambda w, x: (x[0] * w, x[1] + 1)
+    one, many = np.ones((), jnp.bfloat16), np.arange(9, dtype=np.int32)
+    fast = xcoexec.jit(fn, strategy="host", strict=True).bind(np.asarray(2.0, jnp.bfloat16))
+    got = fast((one, many))
+    assert float(got[0]) == 2.0 and got[0].dtype == jnp.bfloat16
+    np.testing.assert_array_equal(got[1], many + 1)
+    (unit,) = fast.session().current.lowered.segments
+    assert not unit.segment.as_stored
+
+
+def test_xla_converts_nothing() -> None:
+    """The compiled program hands the argument to the segment, and its result to the caller."""
+    w, x = array(64, 40, seed=1).astype(jnp.bfloat16), array(12, 64).astype(jnp.bfloat16)
+    fast = xcoexec.jit(lambda w, x: jax.nn.gelu(x @ w), strategy="host", strict=True, wait=True).bind(w)
+    got = fast(x)
+    want = np.asarray(jax.nn.gelu(x.astype(np.float32) @ w.astype(np.float32)))
+    assert got.dtype == jnp.bfloat16 and error(np.asarray(got, np.float32), want) < 1e-2
+    exe = fast.session().current
+    (unit,) = exe.lowered.segments
+    assert len(unit.segment.as_stored) == 2
+    text = exe.compiled([x]).as_text()
+    assert "custom-call(" in text and " convert(" not in text
+
+
+def test_a_state_that_is_given_away() -> None:
+    """A cache of bf16 that comes back changed."""
+    made = xcoexec.jit(
+        lambda cache, row: (lax.dynamic_update_slice(cache, row, (2, 0)), (cache * row).sum()),
+        donate_argnums=0,
+        strategy="host",
+        strict=True,
+    )
+    cache, want = jnp.zeros((7, 33), jnp.bfloat16), np.zeros((7, 33), np.float32)
+    for seed in range(4):
+        row = array(1, 33, seed=seed).astype(jnp.bfloat16)
+        total = (want * row.astype(np.float32)).sum()
+        cache, found = made(cache, row)
+        want[2] = row.astype(np.float32)
+        assert abs(float(found) - total) <= 1e-2 * max(1.0, abs(total))
+        np.testing.assert_array_equal(np.asarray(cache, np.float32), want)
