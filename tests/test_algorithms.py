@@ -491,7 +491,7 @@ def test_bf16_products(m: int, k: int, n: int) -> None:
     assert error(fast(x), np.asarray(x, np.float64) @ np.asarray(w, np.float64)) < 1e-5
     unit = target().unit("bfloat16")
     product = "gemm" if unit is None else "tiles" if unit.kernel == "tiles" else "gemm(bfloat16)"
-    passes = {"elementwise", "narrow"}  # the input comes as it is stored; words may be written by whoever reads it first
+    passes = {"elementwise", "narrow"}  # of the input as it is stored, which may write words too
     assert set(fast.report().layers[-1].algorithm.split("+")) - passes == {product}
 
 

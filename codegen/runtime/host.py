@@ -378,8 +378,8 @@ class Call:
     """A segment with its buffers, called without XLA: for tests and measurements.
 
     `inputs` and `consts` are f32 (or s32) NumPy arrays of the program's shapes, in the order of its inputs and
-    constants; inputs that the segment takes as they are stored are of their own type. A call returns the results in the order of its outputs: the same arrays every time. Raises `ValueError`
-    for another number of constants.
+    constants; inputs that the segment takes as they are stored are of their own type. A call returns the results in the
+    order of its outputs: the same arrays every time. Raises `ValueError` for another number of constants.
     """
 
     def __init__(self, segment: Segment, inputs: Sequence[np.ndarray], consts: Sequence[np.ndarray]):

@@ -288,8 +288,8 @@ def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Segment:
-    """A callable host part. Arguments of the call: `program.inputs`, `raw` constants, the packed blob. Inputs and outputs
-    that are `as_stored` come and go in their own type, all others in 4 bytes an element.
+    """A callable host part. Arguments of the call: `program.inputs`, `raw` constants, the packed blob. Inputs and
+    outputs that are `as_stored` come and go in their own type, all others in 4 bytes an element.
 
     `address` is the descriptor that the FFI attribute carries. It lives as long as this object, and as any executable
     that refers to it (see `descriptor.py`).
