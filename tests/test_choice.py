@@ -15,7 +15,7 @@ from xcoexec.codegen.kernels.winograd import eligible, guess
 from xcoexec.codegen.program import Group, Op, Value
 from xcoexec.codegen.runtime import guesses
 from xcoexec.codegen.segment import choice
-from xcoexec.codegen.segment.assembly import Groups
+from xcoexec.codegen.segment.context import Groups
 from xcoexec.codegen.target import Target, target
 from xcoexec.frontend.graph import graph_of
 

@@ -69,6 +69,21 @@ def test_an_image_gets_its_border_on_the_way_in(isa: Target, dtype: str) -> None
     assert [s.kernel for s in segment.steps].count("elementwise_rows") == 1
 
 
+@EVERY
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize("k", [64, 66, 7])
+def test_rows_that_are_words_already_are_read_where_they_lie(isa: Target, dtype: str, k: int) -> None:
+    make = lambda *shape, seed: (array(*shape, seed=seed) * (40 if dtype == "int8" else 1)).astype(dtype)
+    w, x = np.asarray(make(k, 40, seed=1)), np.asarray(make(3, 11, k, seed=2))
+    out = jnp.int32 if dtype == "int8" else jnp.float32
+    fn = lambda w, x: lax.dot_general(x, w[0], (((2,), (0,)), ((), ())), preferred_element_type=out)
+    (got,), segment = called(fn, [w], x, isa)
+    assert error(got, x.astype(np.float64) @ w.astype(np.float64)) < 1e-5
+    unit = isa.unit(dtype)
+    ready = unit is not None and not unit.shift and unit.per == 4 // x.itemsize and k % (unit.per * unit.step) == 0
+    assert (len(segment.steps) == 1) is ready
+
+
 def test_one_element_and_whole_numbers_are_left_to_xla() -> None:
     """A pass would take longer than XLA's own; s32 has 4 bytes."""
     fn = lambda w, x: (x[0] * w, x[1] + 1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 from xcoexec.codegen.runtime import host
-from xcoexec.codegen.segment import assembly, storage
+from xcoexec.codegen.segment import context, storage
 from xcoexec.codegen.segment.storage import ALIGN, Buffer, Lifetime, place
 from xcoexec.codegen.target import Target
 
@@ -150,7 +150,7 @@ def test_what_a_pool_reads_lies_apart(monkeypatch: pytest.MonkeyPatch) -> None:
         made.extend([value.shape] * bool(apart))
         return storage.temporary(value, halo, apart)
 
-    monkeypatch.setattr(assembly, "temporary", temporary)
+    monkeypatch.setattr(context, "temporary", temporary)
     pool = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
     fn = lambda k, x: pool(jax.nn.relu(lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=D)))
     check_host(fn, array(3, 3, 5, 64), array(2, 7, 6, 5, seed=3), threads=2, weights=1)
@@ -185,9 +185,9 @@ def test_pixels_that_would_share_sets_of_the_caches(
             made.append((value.shape[-1], s.strides[-2]))
         return s
 
-    monkeypatch.setattr(assembly, "temporary", temporary)
+    monkeypatch.setattr(context, "temporary", temporary)
     if every:
-        monkeypatch.setattr(assembly, "SAME_SETS", 4)
+        monkeypatch.setattr(context, "SAME_SETS", 4)
     for c in (64, 37) if every else (64,):
         weights = array(1, 1, 5, c), array(3, 3, 1, c, seed=1), array(c, seed=2)
         made.clear()
@@ -197,7 +197,7 @@ def test_pixels_that_would_share_sets_of_the_caches(
 
 def test_other_channels_lie_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     apart: list[int] = []
-    monkeypatch.setattr(assembly, "temporary", lambda v, halo, n=0: (apart.append(n), storage.temporary(v, halo, n))[1])
+    monkeypatch.setattr(context, "temporary", lambda v, halo, n=0: (apart.append(n), storage.temporary(v, halo, n))[1])
     weights = array(1, 1, 5, 48), array(3, 3, 1, 48, seed=1), array(48, seed=2)
     check_host(_walked("1x1", 1), weights, array(2, 7, 6, 5, seed=3), weights=1)
     assert set(apart) == {0}

@@ -16,7 +16,7 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..program import Value
 from ..rules.columns import Columns, span
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Operand, Storage, dense_strides
 from ..target import Target

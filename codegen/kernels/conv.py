@@ -12,7 +12,7 @@ from ..program import Group, Op, Unsupported, Value, kind
 from ..rules.convolution import Convolution, Phase, around, channels_last, geometry, phases
 from ..rules.expressions import COPY, Expr, View, identity_axes, literal
 from ..rules.primitives import primitive
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from ..target import MatrixUnit

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ..program import Op
 from ..rules.convolution import Convolution
 from ..rules.expressions import COPY
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage
 from .elementwise import copy

@@ -14,7 +14,7 @@ import numpy as np
 from ..program import Value
 from ..rules.convolution import Phase
 from ..rules.expressions import Expr
-from ..segment.assembly import Context, Packer
+from ..segment.context import Context, Packer
 from ..segment.steps import Kernel
 from ..segment.storage import Operand, Storage, grown, streamed
 from .elementwise import copy, nest

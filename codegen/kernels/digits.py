@@ -23,7 +23,7 @@ import numpy as np
 from ..native.build import Spec, family
 from ..program import Value, itemsize
 from ..rules.expressions import Expr
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Early, Kernel, Ref
 from ..target import Target
 from .elementwise import nest

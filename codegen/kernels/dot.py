@@ -12,7 +12,7 @@ from ..program import Op, Unsupported, Value, kind
 from ..rules.chosen import Chosen, chosen
 from ..rules.expressions import COPY, Expr
 from ..rules.products import FAR_BYTES, few_rows
-from ..segment.assembly import RAW_BYTES, Context
+from ..segment.context import RAW_BYTES, Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage
 from ..target import MatrixUnit

@@ -9,7 +9,7 @@ from typing import Any
 from ..native.layout import MAX_OPERANDS, MAX_RANK
 from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, View, expression, expressions, literal
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Early, Kernel, Ref, Word
 from ..segment.storage import Operand, Storage, streamed
 from .forms import PassMaker, followed

@@ -11,7 +11,7 @@ from ..rules.columns import columns
 from ..rules.primitives import primitive
 from ..rules.rows import recognise
 from ..rules.sums import summed
-from ..segment.assembly import Context
+from ..segment.context import Context
 from . import elementwise
 from .columns import sweep
 from .indexed import sum_rows

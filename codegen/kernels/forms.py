@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from ..program import Unsupported, Value
 from ..rules.expressions import Expr
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.makers import Form, Read, Result, Walk
 from ..segment.steps import Ref
 from ..segment.storage import APART, Operand, Storage, temporary

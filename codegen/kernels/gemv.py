@@ -22,7 +22,7 @@ from ..native.build import Spec, family
 from ..program import Value
 from ..rules.expressions import COPY, Expr
 from ..rules.products import FEW_ROWS
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Early, Kernel, Ref
 from ..segment.storage import Operand
 from ..target import Target

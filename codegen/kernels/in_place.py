@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from ..rules.expressions import COPY, Expr
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Operand, Storage
 from .block_shapes import Shape, candidates, cycles, slowdown

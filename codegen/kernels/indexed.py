@@ -19,7 +19,7 @@ from ..program import Literal, Op, Unsupported, Value, itemsize, kind
 from ..rules.expressions import Expr
 from ..rules.indexing import gathered, scattered
 from ..rules.sums import Sum
-from ..segment.assembly import RAW_BYTES, Context
+from ..segment.context import RAW_BYTES, Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage, dense
 from ..target import Target

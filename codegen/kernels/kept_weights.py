@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..program import Value, bits
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Ref
 
 #: what kernels read as it is stored

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from ..rules.expressions import Expr
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.makers import Form, Result, Walk
 from ..segment.steps import Ref
 from ..target import MATRIX_UNITS

@@ -11,7 +11,8 @@ import numpy as np
 from ..native.layout import LOOP_BUFFERS, UNENDING
 from ..program import Body, Group, Literal, Op, Program, Unsupported, Value, kind
 from ..rules.loops import parts
-from ..segment.assembly import Context, Packer, lifetimes
+from ..segment.assembly import lifetimes
+from ..segment.context import Context, Packer
 from ..segment.makers import Makers
 from ..segment.steps import Looped, Ref, Step, Word
 from ..segment.storage import Buffer, Storage, dense, dense_strides, place

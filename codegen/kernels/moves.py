@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..program import Literal, Op, Unsupported, Value, kind
 from ..rules.expressions import COPY
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from . import elementwise

@@ -16,17 +16,18 @@ the rows are narrowed once, and the weights are packed as words of `per` element
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..program import Op, Unsupported, Value
+from ..program import Op, Unsupported, Value, itemsize
 from ..rules.expressions import COPY, Expr, Node
 from ..rules.primitives import primitive
 from ..rules.signs import hardly_negative
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel
-from ..segment.storage import Storage, temporary
+from ..segment.storage import Storage, dense, temporary
 from ..target import MatrixUnit
 from .elementwise import ITEM, RUN, nest
 from .forms import written_by_maker
@@ -82,8 +83,19 @@ def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     there = ctx.makers.forms.setdefault(x.buffer, {})
     key = (unit.name, unit.step, x.offset, x.shape, x.strides, x.halo)
     if key not in there:
-        there[key] = _asked(ctx, x, unit) or _appended(ctx, x, unit)
+        there[key] = _given(ctx, x, unit) or _asked(ctx, x, unit) or _appended(ctx, x, unit)
     return there[key]
+
+
+def _given(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
+    """As `narrow`, where x is an argument that lies in words of the unit as it is; None where it is not."""
+    given, n = ctx.arrived.get(x.buffer), x.shape[-1]
+    if given is None or given.narrow != unit.dtype or unit.shift or 4 // itemsize(unit.dtype) != unit.per:
+        return None
+    whole = x.dense and not any(map(any, x.halo)) and math.prod(x.shape) == math.prod(given.shape)
+    if not whole or n % unit.per or words(n, unit) != n // unit.per:
+        return None
+    return dense(given.buffer, (*x.shape[:-1], n // unit.per))
 
 
 def _asked(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:

@@ -15,7 +15,7 @@ import llvmlite.ir as ir
 
 from ..native.build import Spec, family
 from ..program import Value
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Operand, Storage, dense_strides
 from ..target import Target

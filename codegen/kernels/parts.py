@@ -8,7 +8,7 @@ import llvmlite.ir as ir
 
 from ..native.build import Spec, family
 from ..rules.expressions import Expr
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Operand, Storage
 from ..target import Target

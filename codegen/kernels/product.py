@@ -12,7 +12,7 @@ import numpy as np
 from ..native import layout
 from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, expression
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel, Ref, Word
 from ..segment.storage import Operand
 from ..target import MatrixUnit

@@ -8,7 +8,7 @@ import math
 from ..program import Group, Op, Unsupported, Value, kind
 from ..rules.columns import columns
 from ..rules.primitives import primitive
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Operand, Storage
 from . import elementwise

@@ -16,7 +16,7 @@ import numpy as np
 from ..native.build import Spec, family
 from ..program import Value
 from ..rules.expressions import Expr
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
 from ..target import Target
 from .elementwise import nest

@@ -18,7 +18,7 @@ from ..program import Unsupported, Value
 from ..rules.expressions import Expr, View
 from ..rules.primitives import PRIMITIVES, UNKNOWN
 from ..rules.rows import PREFIX, Rowwise, levels, needed, operands
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Operand
 from ..target import Target

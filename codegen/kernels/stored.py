@@ -13,7 +13,7 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..program import Group, Unsupported, itemsize
 from ..rules.expressions import expressions, identity_axes
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel
 from ..target import Target
 from .elementwise import INNER, ITEM, nest

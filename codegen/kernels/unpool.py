@@ -15,7 +15,7 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..native.layout import MAX_RANK
 from ..program import Op, Unsupported, Value, kind
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from ..target import Target

@@ -15,7 +15,7 @@ from ..native.build import Spec, family
 from ..program import Op
 from ..rules.convolution import Convolution
 from ..rules.expressions import COPY
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Operand, Storage
 from ..target import Target

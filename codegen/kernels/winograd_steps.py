@@ -15,7 +15,7 @@ import numpy as np
 
 from ..program import Value
 from ..rules.expressions import COPY, Expr
-from ..segment.assembly import Context
+from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Buffer, Operand, Storage, dense_strides, grown
 from ..segment.strips import add_strips

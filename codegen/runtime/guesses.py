@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..kernels import block_shapes
 from ..kernels.winograd import eligible, guess
-from ..segment.assembly import Groups
 from ..segment.choice import kept
+from ..segment.context import Groups
 from ..target import target
 
 

@@ -24,8 +24,9 @@ from ..native.frame import call_frame, sets_state, type_info
 from ..program import Group, Program, Unsupported, Value, external, kind
 from ..rules.convolution import convolution
 from ..rules.primitives import is_anchor
-from ..segment.assembly import Context, Groups, Pick, Rules, Segment, compile_segment
+from ..segment.assembly import Segment, compile_segment
 from ..segment.choice import default, measured
+from ..segment.context import Context, Groups, Pick, Rules
 from ..segment.cuts import Cut
 from ..segment.descriptor import Runtime
 from ..segment.steps import Step

@@ -14,8 +14,9 @@ from ..kernels.simd import Builder, i64
 from ..kernels.tiles import ROWS, WORDS, Amx, W, X
 from ..native.build import Spec, family, source_hash
 from ..program import Group, Op, Program, Value
-from ..segment.assembly import Context, Rules, Segment, compile_segment
+from ..segment.assembly import Segment, compile_segment
 from ..segment.choice import default
+from ..segment.context import Context, Rules
 from ..segment.steps import Kernel
 from ..segment.storage import Operand, Storage
 from ..store.disk import Record

@@ -17,7 +17,7 @@ from ..store.disk import LONGEST, Record
 from ..store.schema import MEASURED, Fields, Number, Text
 from ..target import Target
 from ..target import target as host_target
-from .assembly import Groups
+from .context import Groups
 
 # (groups, algorithm, threads, target) -> a call of them, bytes of packed weights and of what is between them
 Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]

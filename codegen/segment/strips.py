@@ -15,7 +15,8 @@ from ..native import layout as abi
 from ..program import Group, Op, Program, Unsupported, Value, external
 from ..rules.convolution import Convolution, convolution
 from ..rules.products import few_rows, product
-from .assembly import Context, Packer, lifetimes
+from .assembly import lifetimes
+from .context import Context, Packer
 from .steps import Nested, Ref, Step, Word
 from .storage import Buffer, Storage, place
 

@@ -8,7 +8,7 @@ from xcoexec.codegen.kernels import elementwise
 from xcoexec.codegen.kernels.simd import Builder
 from xcoexec.codegen.native.build import Spec, family
 from xcoexec.codegen.program import Op, Unsupported, Value, kind
-from xcoexec.codegen.segment.assembly import Context
+from xcoexec.codegen.segment.context import Context
 from xcoexec.codegen.segment.steps import Kernel
 from xcoexec.codegen.segment.storage import Operand
 from xcoexec.codegen.target import Target

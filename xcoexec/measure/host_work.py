@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 from ..codegen.kernels.conv import ALGORITHMS
 from ..codegen.program import Group, Value
 from ..codegen.runtime import host
-from ..codegen.segment.assembly import Groups
 from ..codegen.segment.choice import GAIN, default
+from ..codegen.segment.context import Groups
 from ..codegen.segment.steps import Step
 from ..cost.terms import Kernels, Work, cache_bytes, cold
 

@@ -10,7 +10,8 @@ import jax
 
 from ..codegen.program import Program
 from ..codegen.runtime import guesses
-from ..codegen.segment.assembly import Groups, Segment
+from ..codegen.segment.assembly import Segment
+from ..codegen.segment.context import Groups
 from ..compat import as_array, configuration
 from ..cost.predictor import Predictor
 from ..devices.registry import connected

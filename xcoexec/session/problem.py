@@ -15,7 +15,8 @@ from jax.typing import ArrayLike
 from ..codegen.program import Program, Value
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
-from ..codegen.segment.assembly import Pick, Segment
+from ..codegen.segment.assembly import Segment
+from ..codegen.segment.context import Pick
 from ..devices.link import Link
 from ..devices.record import Device
 from ..devices.registry import device_of, link_of
