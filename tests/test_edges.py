@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -30,7 +31,8 @@ def called(fn: Any, weights: Any, x: Any, isa: Target, threads: int = 2) -> tupl
     folded, graph = stages_of(fn, weights, x, weights=1)
     assert not [layer.host_error for layer in graph.layers if layer.host_error]
     consts = folded.constants(jax.tree_util.tree_leaves(weights))
-    segment = host.build(graph.program, threads, isa, cut=split, as_stored=True)
+    first = lambda groups, names, threads: names[0]
+    segment = host.build(graph.program, threads, isa, pick=first, cut=split, as_stored=True)
     call = host.Call(segment, [np.asarray(x)], [consts[v] for v in graph.program.consts])
     return [y.copy() for y in call()], segment
 
@@ -51,6 +53,16 @@ def test_every_element_comes_and_goes(isa: Target, dtype: str, shape: tuple[int,
     (got,), segment = called(lambda w, x: jnp.maximum(x, w[0]), [np.zeros((), dtype)], x, isa)
     assert got.dtype == x.dtype and {v.shape for v in segment.as_stored} == {shape}
     np.testing.assert_array_equal(got.astype(np.float64), np.maximum(x, 0).astype(np.float64))
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_result_is_rounded_to_the_nearest(isa: Target, dtype: str) -> None:
+    """What kernels hold may have more digits than its type; ties go to the even number."""
+    x, w = np.asarray(array(7, 203).astype(dtype)), np.asarray(array(203, seed=1).astype(dtype))
+    (got,), _ = called(lambda w, x: x * w[0], [w], x, isa)
+    want = (x.astype(np.float32) * w.astype(np.float32)).astype(dtype)
+    np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
 
 
 @EVERY
@@ -126,3 +138,44 @@ def test_a_state_that_is_given_away() -> None:
         want[2] = row.astype(np.float32)
         assert abs(float(found) - total) <= 1e-2 * max(1.0, abs(total))
         np.testing.assert_array_equal(np.asarray(cache, np.float32), want)
+
+
+# -- images of bf16 between steps
+
+
+@EVERY
+@pytest.mark.parametrize("channels", [48, 34, 130, 8], ids=lambda c: f"{c} channels")
+@pytest.mark.parametrize("how", [(1, 1), (2, 1), (1, 2)], ids=["", "stride 2", "dilation 2"])
+def test_a_depthwise_convolution_reads_halves(isa: Target, channels: int, how: tuple[int, int]) -> None:
+    """Where the image as f32 is more than caches keep: it is rounded to its type, border and last channels too."""
+    stride, dilation = how
+    eighths = lambda *s, seed: np.round(np.asarray(array(*s, seed=seed), np.float64) * 16) / 8  # f32 has their sums
+    ws = [eighths(1, 1, 6, channels, seed=1), eighths(3, 3, 1, channels, seed=2)]
+    x = eighths(2, 11, 9, 6, seed=3)
+    nhwc = ("NHWC", "HWIO", "NHWC")
+    wide = {"rhs_dilation": (dilation, dilation), "feature_group_count": channels, "dimension_numbers": nhwc}
+    first = lambda w, x: jnp.clip(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=nhwc), -9, 9)
+    second = lambda w, y: lax.conv_general_dilated(y, w, (stride, stride), "SAME", **wide)
+    fn = lambda ws, x: second(ws[1], first(ws[0], x)).astype(jnp.float32)
+    with jax.enable_x64(True):
+        y = np.asarray(first(ws[0], x))
+        want = [np.asarray(second(ws[1], y.astype(t).astype(np.float64))) for t in (np.float64, jnp.bfloat16)]
+    assert error(*want) > 1e-4
+    given = [w.astype(jnp.bfloat16) for w in ws], x.astype(jnp.bfloat16)
+    for kept, stored, exact in ((1 << 30, "float32", want[0]), (1, "bfloat16", want[1])):
+        (got,), segment = called(fn, *given, dataclasses.replace(isa, kept=kept), threads=1)
+        specs = [w.spec for s in segment.steps for w in s.words if hasattr(w, "spec")]
+        assert {k[7] for k in specs if k[0] == "depthwise"} == {stored}
+        assert error(got, exact) < 1e-6
+
+
+@EVERY
+def test_an_odd_number_of_channels_stays_f32(isa: Target) -> None:
+    w, x = array(3, 3, 1, 33).astype(jnp.bfloat16), array(1, 9, 9, 33).astype(jnp.bfloat16)
+    fn = lambda w, x: lax.conv_general_dilated(
+        x * w[0][0, 0, 0], w[0], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=33
+    )
+    (got,), _ = called(fn, [w], x, dataclasses.replace(isa, kept=1), threads=1)
+    with jax.enable_x64(True):
+        want = np.asarray(fn([jnp.asarray(w, jnp.float64)], jnp.asarray(x, jnp.float64)))
+    assert error(got.astype(np.float32), want) < 2e-2

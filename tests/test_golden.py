@@ -69,7 +69,7 @@ KERNELS: dict[str, Spec] = {
     "gemm_tail": gemm.spec(1, 2, True, (("in", 0),), ()),
     "gemm_beside": gemm.spec(3, 2, True, (("in", 0),), (), walk=gemm.BESIDE),
     "elementwise": ("elementwise", RELU, ("v", "v", "s")),
-    "depthwise": ("depthwise", 1, 3, 1, 1, 2, 1, RELU, ("c",), False, False),
+    "depthwise": ("depthwise", 1, 3, 1, 1, 2, 1, "float32", RELU, ("c",), False, False),
 }
 
 

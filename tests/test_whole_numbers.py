@@ -364,7 +364,7 @@ def test_a_team_narrows_an_image_together(shape: tuple[int, ...], unit: str, mon
         assert chunk * extra[0] * (extra[1] if len(extra) > 1 else 1) <= max(elementwise.ITEM, extra[0])
 
     monkeypatch.setattr(pairs, "nest", nest)
-    context: Any = SimpleNamespace(threads=16, target=Target("avx512", 16, 32, "", ""), makers=Makers())
+    context: Any = SimpleNamespace(threads=16, target=Target("avx512", 16, 32, "", ""), makers=Makers(), arrived={})
     pairs.narrow(context, temporary(Value(shape, "float32"), ((0, 0),) * len(shape)), MATRIX_UNITS[unit])
     [(total, chunk)] = seen
     assert -(-total // chunk) >= min(12, math.prod(shape) // elementwise.ITEM)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..program import Value
+from ..program import Value, itemsize
 from ..rules.convolution import Phase
 from ..rules.expressions import Expr
 from ..segment.context import Context, Packer
@@ -21,6 +21,7 @@ from .elementwise import copy, nest
 from .forms import PassMaker, ending
 from .gemm import Written
 from .lanes import operand_kind
+from .pairs import halves
 from .panels import Filters
 from .product import Epilogue, split_evenly
 
@@ -49,12 +50,15 @@ class Walk:
         return Walk(self.image.of_axes(count + 2), *walked, (*((0, 0),) * len(ones), *self.padding))
 
 
-def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue) -> None:
+def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, rounded: bool = False) -> None:
     """Appends the steps that write a depthwise convolution, or one of groups of which a vector holds several, and its
-    tail to `y` [n, (h,) w, c].
+    tail to `y` [n, (h,) w, c]. `rounded`: the image has elements of bf16, as which it is read where that of f32 is more
+    than the threads' caches keep.
     """
-    geo, out = geo.along(2), _Result.of(y, tail)
-    weights, before = _weights(ctx, w), len(ctx.steps)
+    weights = _weights(ctx, w)
+    if rounded and weights.group == 1 and 4 * math.prod(geo.image.shape) > ctx.threads * ctx.target.kept:
+        geo = dataclasses.replace(geo, image=halves(ctx, geo.image) or geo.image)
+    geo, out, before = geo.along(2), _Result.of(y, tail), len(ctx.steps)
 
     def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
         kept, first = len(results) > len(forms), len(results) - len(forms)
@@ -76,11 +80,13 @@ def _forward(ctx: Context, geo: Walk, out: _Result, weights: _Weights, expr: Exp
     row = down * geo.strides[0]
     rows, group, registers = _rows(ctx, oh, n, row), weights.group, ctx.target.registers
     pixels = _pixels(ow, registers) if group == 1 else _pixels_of_groups(ow, kw, geo.strides[1], registers)
-    key = ("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, group, expr, out.kinds, out.streamed)
+    stored = image.narrow or "float32"
+    walked = (kh, kw, geo.strides[1], geo.dilation[1], pixels, group, stored)
+    key = ("depthwise", *walked, expr, out.kinds, out.streamed)
     extra = [oh, rows, ow, channels % ctx.target.vl]
     extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1]]
     extra += [*weights.steps, *out.steps]
-    x = (image, (image.strides[0], rows * row, 4 * ctx.target.vl), geo.origin())
+    x = (image, (image.strides[0], rows * row, itemsize(stored) * ctx.target.vl), geo.origin())
     operands, units = [x, weights.operand, *out.operands(rows, ctx.target.vl)], rows * ow * kh * kw * group
     _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, units, len(out.forms))
 

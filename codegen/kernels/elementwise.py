@@ -208,8 +208,9 @@ def convert(ctx: Context, source: Storage, target: Storage) -> None:
     if not target.narrow:
         copy(ctx, source, target)
         return
+    expr: Expr = (("in", 0), ("bfloat", 0)) if target.narrow == "bfloat16" else COPY
     outs, operands = [(target, target.strides, 0)], [(source, source.strides, 0)]
-    _pass(ctx, COPY, (0,), outs, operands, target.shape, (target.narrow,))
+    _pass(ctx, expr, (len(expr) - 1,), outs, operands, target.shape, (target.narrow,))
 
 
 def fill(ctx: Context, value: float, target: Storage) -> None:

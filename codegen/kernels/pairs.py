@@ -87,6 +87,22 @@ def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     return there[key]
 
 
+def halves(ctx: Context, x: Storage) -> Storage | None:
+    """F32 [..., n] whose elements bf16 has, as such elements with the same halo, by the step that makes x; None where
+    it cannot.
+    """
+    n = x.shape[-1]
+    made = written_by_maker(ctx, x, *_rounded(ctx), n // 2) if n % 2 == 0 else None
+    return made and dataclasses.replace(made, shape=x.shape, strides=(*made.strides[:-1], 2), narrow=BF16)
+
+
+def _rounded(ctx: Context) -> tuple[Expr, str]:
+    """What makes bf16 of a number: an expression, and the type as which its result is stored."""
+    if ctx.target.unit(BF16, "gemm") is not None:
+        return COPY, ROUNDED
+    return (("in", 0), ("bfloat", 0)), BF16
+
+
 def _given(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
     """As `narrow`, where x is an argument that lies in words of the unit as it is; None where it is not."""
     given, n = ctx.arrived.get(x.buffer), x.shape[-1]
@@ -102,13 +118,7 @@ def _asked(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
     """As `narrow`, by the step that makes x; None where it cannot."""
     if unit.shift and any(map(any, x.halo)):  # zeroes of the halo are shifted too
         return None
-    expr: Expr = COPY
-    if unit.dtype == BF16 and ctx.target.unit(BF16, "gemm") is not None:
-        dtype = ROUNDED
-    elif unit.dtype == BF16:
-        expr, dtype = (("in", 0), ("bfloat", 0)), BF16
-    else:
-        dtype = f"int{32 // unit.per}"
+    expr, dtype = _rounded(ctx) if unit.dtype == BF16 else (COPY, f"int{32 // unit.per}")
     if unit.shift:
         expr = (("in", 0), ("lit", "f", repr(float(unit.shift))), ("add", 0, 1))
     return written_by_maker(ctx, x, expr, dtype, words(x.shape[-1], unit))
@@ -215,6 +225,7 @@ __all__ = [
     "check_exact",
     "check_sums",
     "check_whole",
+    "halves",
     "narrow",
     "over",
     "pack_words",

@@ -31,15 +31,16 @@ Load = Callable[[int, int], ir.Value]
 
 @family("depthwise")
 def depthwise(name: str, key: Spec, target: Target) -> str:
-    """("depthwise", kh, kw, stride, dilation, pixels, group, expr, kinds, streamed, tail): one channel vector of some
-    rows. `group` channels side by side are convolved with each other (1: each channel on its own).
+    """("depthwise", kh, kw, stride, dilation, pixels, group, stored, expr, kinds, streamed, tail): one channel vector
+    of some rows. `group` channels side by side are convolved with each other (1: each channel on its own); `stored`:
+    the type of the image's elements.
 
     Operands: x, weights, y, the epilogue's. Loops end in (row chunk, channel vector). Words: OH, rows a chunk, OW,
     lanes of the last vector (with `tail`), x: row step, tap row step, pixel step, tap step; weights: tap row, tap,
     channel of a group; y: row, pixel; each epilogue operand: row, pixel. Neighbouring output pixels share the columns
     that they read.
     """
-    _, kh, kw, stride, dilation, pixels, group, *epilogue, tail = key
+    _, kh, kw, stride, dilation, pixels, group, stored, *epilogue, tail = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     if tail:
@@ -61,7 +62,7 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
     def alone(at: ir.Value, n: int) -> list[ir.Value | None]:
         acc: list[ir.Value | None] = [None] * n
         for i in range(kh):
-            load = columns.reader(v, v.add(at, v.mul(xtaprow, i)))
+            load = columns.reader(v, v.add(at, v.mul(xtaprow, i)), lambda at: v.load_stored(at, stored))
             acc = multiplied(load, kept[i * kw : (i + 1) * kw], acc)
         return acc
 
@@ -163,7 +164,7 @@ def depthwise_sums(name: str, key: Spec, target: Target) -> str:
                 v.prefetch(v.add(xat, v.mul(xtaprow, kh), v.mul(xpix, q)))
                 v.prefetch(v.add(gat, grow, v.mul(gpix, q)))
         for i in range(kh):
-            load = columns.reader(v, v.add(xat, v.mul(xtaprow, i)))
+            load = columns.reader(v, v.add(xat, v.mul(xtaprow, i)), v.load)
             for q in range(n):
                 for j in range(kw):
                     out[i * kw + j] = v.fma(load(q, j), by[q], out[i * kw + j])
@@ -228,17 +229,15 @@ class _Windows:
     pixel: ir.Value
     tap: ir.Value
 
-    def reader(self, v: Builder, line: ir.Value, read: Callable[[ir.Value], ir.Value] | None = None) -> Load:
-        """(window, tap) -> what that tap of the window reads in the row at address `line`, read once a column (None:
-        loaded).
-        """
+    def reader(self, v: Builder, line: ir.Value, read: Callable[[ir.Value], ir.Value]) -> Load:
+        """(window, tap) -> what that tap of the window reads in the row at address `line`, read once a column."""
         step = v.b.sdiv(self.pixel, i64(self.stride)) if self.dilation == 1 else v.b.sdiv(self.tap, i64(self.dilation))
         loaded: dict[int, ir.Value] = {}
 
         def load(window: int, tap: int) -> ir.Value:
             c = window * self.stride + tap * self.dilation
             if c not in loaded:
-                loaded[c] = (read or v.load)(v.add(line, v.mul(step, c)))
+                loaded[c] = read(v.add(line, v.mul(step, c)))
             return loaded[c]
 
         return load

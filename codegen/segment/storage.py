@@ -60,7 +60,7 @@ class Storage:
         first.
         """
         shape, strides = (grown(axes, count, new) for axes, new in ((self.shape, 1), (self.strides, self.strides[0])))
-        return Storage(self.buffer, self.offset, shape, strides, grown(self.halo, count, (0, 0)))
+        return Storage(self.buffer, self.offset, shape, strides, grown(self.halo, count, (0, 0)), self.narrow)
 
     def reshaped(self, shape: tuple[int, ...]) -> Storage:
         """The same elements in another shape; asserts that they lie side by side."""
