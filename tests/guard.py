@@ -177,12 +177,15 @@ def fill(memory: Memory, start: int, parts: Iterable[tuple[int, int, Any]]) -> N
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """One way to run a program; `side` "": temporaries lie as they do in use, with the guard right behind the last."""
+    """One way to run a program; `side` "": temporaries lie as they do in use, with the guard right behind the last.
+    `stored`: arguments and results are of their own types.
+    """
 
     isa: Any
     threads: int
     how: str
     side: str
+    stored: bool
 
     def __str__(self) -> str:
         return f"{self.isa.name}, {self.threads} threads, {self.how}, {self.side or 'as in use'}"
@@ -197,8 +200,9 @@ def arguments(segment: Any, consts: Mapping[Any, np.ndarray]) -> list[np.ndarray
 
         if kind(v.dtype) == "i":
             return np.asarray(rng.integers(-3, 9, v.shape), np.int32)
-        values = rng.integers(0, 2, v.shape) if kind(v.dtype) == "b" else rng.integers(-100, 101, v.shape) / 64.0
-        return np.asarray(values, np.float32)  # in half precision too
+        values = rng.integers(0, 2, v.shape) if kind(v.dtype) == "b" else rng.integers(-100, 101, v.shape)
+        values = values if v.dtype in ("bool", "int8") else values / 64.0  # in half precision too
+        return np.asarray(values, v.dtype if v in segment.as_stored else np.float32)
 
     raw = [np.ascontiguousarray(consts[v]) for v in segment.raw]
     return [*(made(v) for v in segment.program.inputs), *raw, PACK(segment, consts)]
@@ -224,7 +228,7 @@ def build(program: Any, way: Variant, asked: set[str]) -> tuple[Any, Any]:
         return placed[-1]
 
     with mock.patch.object(assembly, "place", noting), mock.patch.object(strips, "place", place):
-        made = host.build(program, way.threads, way.isa, pick=pick, cut=split)
+        made = host.build(program, way.threads, way.isa, pick=pick, cut=split, as_stored=way.stored)
     return made, placed[-1]
 
 
@@ -235,7 +239,7 @@ def run(program: Any, consts: Consts, way: Variant, want: Sequence[np.ndarray], 
     segment, (offsets, zeroed, nbytes) = build(program, way, asked)
     side = way.side or "end"
     args = [Array(a, side) for a in arguments(segment, consts)]
-    outs = [Array(np.full(w.shape, POISON, np.uint32).view(w.dtype), side) for w in want]
+    outs = [Array(poisoned(w), side) for w in want]
     head = int(segment._descriptor[host.abi.Segment.DATA // 8])
     arena = Memory(pages(head) + nbytes)
     try:
@@ -267,6 +271,12 @@ def run(program: Any, consts: Consts, way: Variant, want: Sequence[np.ndarray], 
             memory.close()
 
 
+def poisoned(like: np.ndarray) -> np.ndarray:
+    """An array of that shape and type full of the pattern."""
+    words = np.full(-(-like.nbytes // 4), POISON, np.uint32).view(np.uint8)
+    return words[: like.nbytes].view(like.dtype).reshape(like.shape)
+
+
 def half(program: Any) -> bool:
     """Whether kernels may narrow numbers on the way, which not every instruction set does."""
     return any(v.dtype in ("bfloat16", "float16") for op in program.ops for v in op.value_ins)
@@ -281,14 +291,14 @@ def alike(got: np.ndarray, want: np.ndarray, tolerance: float) -> bool:
     return same and bool((np.abs(got[finite] - want[finite]) <= tolerance * scale).all())
 
 
-def variants(asked: set[str]) -> Iterator[Variant]:
+def variants(asked: set[str], stored: bool) -> Iterator[Variant]:
     """All ways to run a program; `asked` (the algorithms that it can choose among) grows while it is run."""
     from .support import targets
 
     for isa, threads in itertools.product(targets(), (1, 2)):
         for how in HOW:
             if how in asked or how == HOW[0]:
-                yield from (Variant(isa, threads, how, side) for side in (*SIDES, ""))
+                yield from (Variant(isa, threads, how, side, stored) for side in (*SIDES, ""))
 
 
 # -- the plugin ------------------------------------------------------------------------------------------------------
@@ -316,14 +326,14 @@ def check(segment: Any, consts: Mapping[Any, np.ndarray], test: str) -> None:
         return
     _seen.add(text)
     asked: set[str] = set()
-    program = segment.program
+    program, stored = segment.program, bool(segment.as_stored)
     try:
-        plain, _ = build(program, Variant(host.host_target(), 1, "direct", ""), asked)
+        plain, _ = build(program, Variant(host.host_target(), 1, "direct", "", stored), asked)
     except Unsupported:  # a program with a family of its own (machine measurements)
         return
     want = [o.copy() for o in host.Call.on(plain, arguments(plain, consts))()]
     _state["programs"] += 1
-    for way in variants(asked):
+    for way in variants(asked, stored):
         note(f"{test}: {way}")
         try:
             _found.extend(run(program, consts, way, want, asked))

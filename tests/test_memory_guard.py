@@ -77,7 +77,7 @@ guard.PACK = segment.Segment.pack
 w, x = array(48, 32), array(7, 48, seed=1)  # whole vectors: the last weight is read on any machine
 folded, graph = stages_of(lambda w, x: abs(x @ w) @ w.T, w, x, weights=1)
 consts, program = folded.constants([w]), graph.program
-plain, _ = guard.build(program, guard.Variant(target(), 1, "direct", ""), set())
+plain, _ = guard.build(program, guard.Variant(target(), 1, "direct", "", False), set())
 want = [o.copy() for o in host.Call.on(plain, guard.arguments(plain, consts))()]
 MEANT = {
     "input": lambda a: a.shape == (7, 48) and not np.isnan(a).any(),
@@ -104,7 +104,7 @@ for what, way in ways.items():
         pid = os.fork()
         if pid == 0:
             with way():
-                problems = guard.run(program, consts, guard.Variant(target(), 1, "direct", side), want, set())
+                problems = guard.run(program, consts, guard.Variant(target(), 1, "direct", side, False), want, set())
             os._exit(3 if any("was written" in p for p in problems) else 4 if problems else 0)
         print(what, side, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
