@@ -14,6 +14,7 @@ from jax import lax
 from ..codegen.program import Literal, Op, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.sites import Fetch, Site
+from ..codegen.segment.assembly import Segment
 from ..codegen.segment.sharing import shareable
 from ..compat import MADE, Pairs, as_weak, bind, ffi_call, ffi_header, host_call
 from ..devices.record import Device
@@ -119,9 +120,8 @@ class Synchronous(Halves):
         program = segment.program
         if not _executables_hold():
             _for_good.append(segment)
-        edge = lambda v: v.dtype if v in segment.as_stored else _carried(v)
-        results = [jax.ShapeDtypeStruct(v.shape, edge(v)) for v in program.outputs]
-        args = [self.window(v, unit.windows).astype(edge(v)) for v in program.inputs]
+        results = [jax.ShapeDtypeStruct(v.shape, _edge(segment, v)) for v in program.outputs]
+        args = [self.window(v, unit.windows).astype(_edge(segment, v)) for v in program.inputs]
         operands = [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]]
         outs = ffi_call(TARGET, results, segment, operands, self._in_place(unit))
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(program.outputs, outs, strict=True))
@@ -131,7 +131,7 @@ class Synchronous(Halves):
         """(operand, result) of a unit that are one buffer; XLA copies an operand that somebody reads later."""
         ins, outs = unit.segment.program.inputs, unit.segment.program.outputs
         wanted = lambda v, out: (
-            self.handed.get(v) is out and v not in unit.windows and np.dtype(_carried(v)).name == v.dtype
+            self.handed.get(v) is out and v not in unit.windows and _edge(unit.segment, v) == v.dtype
         )
         pairs = shareable(unit.segment) if any(v in self.handed for v in ins) else ()
         return tuple((i, o) for i, o in pairs if wanted(ins[i], outs[o]))
@@ -285,6 +285,11 @@ class Asynchronous(Halves):
 def _carried(v: Value) -> type[np.int32] | type[np.float32]:
     """The type in which kernels hold a value; where it is another one, XLA converts at the segment's edge."""
     return np.int32 if kind(v.dtype) == "i" else np.float32
+
+
+def _edge(segment: Segment, v: Value) -> str:
+    """The type in which a value comes into a segment or goes out of it."""
+    return v.dtype if v in segment.as_stored else np.dtype(_carried(v)).name
 
 
 def operand_of(v: Value | Literal, env: Mapping[Value, jax.Array]) -> jax.Array:
