@@ -145,3 +145,7 @@ def test_what_caches_lose_is_measured_without_them(
 
     assert MEASURE(lambda *_: (call, between), target(), _conv(12), NAMES, 2, "pick-cold") == "direct"
     assert bool(emptied) is bool(between)
+
+
+def test_a_clock_that_stands_still_ends_too(clock: list[float]) -> None:
+    assert MEASURE(lambda *_: (lambda: None, 0), target(), _conv(12), NAMES, 2, "pick-still") == "direct"

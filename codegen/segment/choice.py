@@ -23,7 +23,8 @@ from .context import Groups
 Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]
 CALLS = 3  # of one algorithm in each round; one where caches are emptied before it
 COLD_ROUNDS = 6  # where caches are emptied
-SECONDS = 0.012  # of an algorithm's calls at least where they are not: longer than another process has a core for
+SECONDS = 0.012  # of an algorithm's calls where they are not: longer than another process has a core for
+MOST_CALLS = 600  # of an algorithm, where they are that short
 COLD_BYTES = 1 << 22  # of weights and what is between groups, from which on caches have lost them when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
 GAIN = 0.93  # another algorithm than the first replaces it when it takes less than this share of its time
@@ -132,7 +133,8 @@ def _measure(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...
     made = {name: alone(groups, name, threads, target) for name in names}
     flush = np.zeros(FLUSH_BYTES // 8) if any(nbytes >= COLD_BYTES for _, nbytes in made.values()) else None
     times: dict[str, list[float]] = {name: [] for name in names}
-    enough = lambda t: len(t) >= COLD_ROUNDS if flush is not None else len(t) > CALLS and sum(t) >= SECONDS
+    warm = lambda t: len(t) > CALLS and (sum(t) >= SECONDS or len(t) >= MOST_CALLS)
+    enough = warm if flush is None else lambda t: len(t) >= COLD_ROUNDS
     while not all(map(enough, times.values())):
         for name, (call, _) in made.items():  # in turn, so that a change of the machine's speed meets all of them
             call()
