@@ -129,6 +129,7 @@ def test_a_state_that_is_given_away() -> None:
         donate_argnums=0,
         strategy="host",
         strict=True,
+        wait=True,
     )
     cache, want = jnp.zeros((7, 33), jnp.bfloat16), np.zeros((7, 33), np.float32)
     for seed in range(4):
@@ -136,7 +137,7 @@ def test_a_state_that_is_given_away() -> None:
         total = (want * row.astype(np.float32)).sum()
         given = cache.unsafe_buffer_pointer()
         cache, found = made(cache, row)
-        assert cache.unsafe_buffer_pointer() == given or seed == 0  # the first call plans
+        assert cache.unsafe_buffer_pointer() == given and made.report(cache, row).ran == "xco"
         want[2] = row.astype(np.float32)
         assert abs(float(found) - total) <= 1e-2 * max(1.0, abs(total))
         np.testing.assert_array_equal(np.asarray(cache, np.float32), want)

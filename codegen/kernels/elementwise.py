@@ -8,7 +8,7 @@ from typing import Any
 
 from ..native.layout import MAX_OPERANDS, MAX_RANK
 from ..program import Op, Unsupported, Value
-from ..rules.expressions import COPY, Expr, View, expression, expressions, literal
+from ..rules.expressions import COPY, TO_BF16, Expr, View, expression, expressions, literal
 from ..segment.context import Context
 from ..segment.steps import Early, Kernel, Ref, Word
 from ..segment.storage import Operand, Storage, streamed
@@ -208,7 +208,7 @@ def convert(ctx: Context, source: Storage, target: Storage) -> None:
     if not target.narrow:
         copy(ctx, source, target)
         return
-    expr: Expr = (("in", 0), ("bfloat", 0)) if target.narrow == "bfloat16" else COPY
+    expr = TO_BF16 if target.narrow == "bfloat16" else COPY
     outs, operands = [(target, target.strides, 0)], [(source, source.strides, 0)]
     _pass(ctx, expr, (len(expr) - 1,), outs, operands, target.shape, (target.narrow,))
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..program import Op, Unsupported, Value, itemsize
-from ..rules.expressions import COPY, Expr, Node
+from ..rules.expressions import COPY, TO_BF16, Expr, Node
 from ..rules.primitives import primitive
 from ..rules.signs import hardly_negative
 from ..segment.context import Context
@@ -88,8 +88,8 @@ def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
 
 
 def halves(ctx: Context, x: Storage) -> Storage | None:
-    """F32 [..., n] whose elements bf16 has, as such elements with the same halo, by the step that makes x; None where
-    it cannot.
+    """An array of bf16 [..., n], held as f32, as elements of its type with the same halo, by the step that makes it;
+    None where that cannot.
     """
     n = x.shape[-1]
     made = written_by_maker(ctx, x, *_rounded(ctx), n // 2) if n % 2 == 0 else None
@@ -100,7 +100,7 @@ def _rounded(ctx: Context) -> tuple[Expr, str]:
     """What makes bf16 of a number: an expression, and the type as which its result is stored."""
     if ctx.target.unit(BF16, "gemm") is not None:
         return COPY, ROUNDED
-    return (("in", 0), ("bfloat", 0)), BF16
+    return TO_BF16, BF16
 
 
 def _given(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:

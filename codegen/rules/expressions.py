@@ -22,6 +22,7 @@ from .primitives import is_elementwise, is_reduction, primitive
 Node = tuple[Any, ...]  # a head (text), then what it says: numbers of nodes, or texts
 Expr = tuple[Node, ...]
 COPY: Expr = (("in", 0),)  # the operand itself
+TO_BF16: Expr = (("in", 0), ("bfloat", 0))  # the operand rounded to bf16, as f32
 MOST_OPS = 256  # operations of one expression
 LOAD = {"f": None, "i": "bits", "b": "fb"}  # what makes a loaded vector of f32 a value of its kind
 STORE = {"f": None, "i": "floats", "b": "bf"}  # and back

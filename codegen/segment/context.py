@@ -19,7 +19,7 @@ from .steps import Early, Ref, Step, Word
 from .storage import APART, Buffer, Storage, dense, temporary
 
 SAME_SETS = 256  # bytes between pixels, whose multiples leave few sets of the caches to a vector of channels
-AS_STORED = ("bfloat16", "float16", "int8")
+AS_STORED = ("bfloat16", "float16", "int8")  # types of arguments and results that a pass converts
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
 
 
