@@ -596,11 +596,11 @@ def test_memory_for_intermediates_that_is_refused_on_the_cpu(strict: bool) -> No
 
 _EXIT = """
 import os, sys, time, warnings; warnings.simplefilter("ignore")
+from concurrent.futures import ThreadPoolExecutor
 import jax, numpy as np
 from xcoexec.codegen.runtime.relay import Relay
-from xcoexec.codegen.native import call_layout as calls
 from tests.standin import StandIn, sleeping
-from tests.support import Plan, array, build_on, until
+from tests.support import Plan, array, build_on
 from tests.test_faults import TWO, SMALL, _two
 mode = sys.argv[1]
 driver = StandIn(delay=0.1)
@@ -608,15 +608,18 @@ relay = Relay(driver, limit_seconds=300.0 if mode == "fork" else 0.5)
 exe = build_on(relay, _two, TWO, SMALL, Plan.uniform(0.5))
 want = np.asarray(exe.call([SMALL])[0])
 if mode == "fork":
-    until(lambda: relay._word(calls.Relay.SLEEPS).value)  # the thread that serves must not look at what is planted
-    relay._word(calls.Relay.TAIL).value += 1  # a call of the parent's is open
-    pid = os.fork()
-    if pid == 0:
-        began = time.monotonic()
-        relay.stop()
-        os._exit(0 if time.monotonic() - began < 100 and relay._open() is None else 1)
-    relay._word(calls.Relay.TAIL).value -= 1
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    pool = ThreadPoolExecutor(1)
+    with sleeping(exe.lowered.segments[0].segment, 60.0) as begun:
+        call = pool.submit(lambda: np.asarray(exe.call([SMALL])[0]))
+        assert begun.wait(60.0) and relay._open() is not None  # a call of the parent's is open
+        pid = os.fork()
+        if pid == 0:
+            began = time.monotonic()
+            relay.stop()
+            os._exit(0 if time.monotonic() - began < 100 and relay._open() is None else 1)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert np.array_equal(call.result(), want)
+    sys.exit(code)
 if mode == "hung":
     slow = sleeping(exe.lowered.segments[0].segment, 30.0)
     slow.__enter__()
