@@ -16,6 +16,7 @@ from jax import lax
 from xcoexec.codegen.kernels import conv, product, winograd, winograd_steps
 from xcoexec.codegen.kernels.digits import packed_of
 from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment.cuts import Cut
 from xcoexec.codegen.target import Target, target
 from xcoexec.partition.split import split
 
@@ -28,7 +29,13 @@ TARGETS = targets()
 
 
 def run_on(
-    fn: Callable[..., Any], *args: Any, isa: Target, how: str = "direct", weights: int = 0, threads: int = 2
+    fn: Callable[..., Any],
+    *args: Any,
+    isa: Target,
+    how: str = "direct",
+    weights: int = 0,
+    threads: int = 2,
+    cut: Cut = split,
 ) -> tuple[np.ndarray, set[str]]:
     """The first result of `fn` on kernels for `isa` by the algorithm `how`, and the families that ran."""
     folded, graph = stages_of(fn, *args, weights=weights)
@@ -37,7 +44,7 @@ def run_on(
     n = len(jax.tree_util.tree_leaves(args[:weights]))
     consts = folded.constants(leaves[:n])
     segment = host.build(
-        graph.program, threads, isa, pick=lambda groups, names, t: how if how in names else names[0], cut=split
+        graph.program, threads, isa, pick=lambda groups, names, t: how if how in names else names[0], cut=cut
     )
     call = host.Call(segment, [np.asarray(x) for x in leaves[n:]], [consts[v] for v in graph.program.consts])
     return call()[0].copy(), set(segment.algorithms)
@@ -429,13 +436,31 @@ def test_expansion_by_strips(isa: Target, group: int, stride: int, n: int, h: in
     assert "strips" in ran and error(got, oracle(fn, ws, x)) < TOLERANCE
 
 
-@pytest.mark.parametrize(("n", "t", "h", "d"), [(1, 19, 3, 16), (2, 7, 2, 8), (1, 2, 4, 4)])
+@pytest.mark.parametrize(("n", "t", "h", "d"), [(1, 19, 3, 16), (2, 7, 2, 8), (1, 2, 4, 4), (7, 5, 3, 8)])
 def test_attention_by_strips(n: int, t: int, h: int, d: int) -> None:
     from xcoexec.models.transformer import attention
 
     q, k, v = (array(n, t, h, d, seed=i) for i in range(3))
     got, ran = run_on(attention, q, k, v, isa=target(), how="strips")
     assert "strips" in ran and error(got, oracle(attention, q, k, v)) < TOLERANCE
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_strips_of_many_images_are_cut_three_times(turned: bool) -> None:
+    """The first two and the last one; all of them where they do not lie evenly. Those of one form share one table."""
+    ws, shape, seen = _block_weights(8, 24, 8, 3), (9, 12, 7, 8), list[tuple[int, int]]()
+    order = [0, 1, 8, 3, 4, 5, 6, 7, 2] if turned else list(range(9))
+    fn, x = _depthwise_block(True, 1, 3, True), array(*shape)
+
+    def cut(ops: Any, axis: int, start: int, stop: int) -> Any:
+        seen.append((axis, start))
+        return split(ops, axis, order[start], order[start] + 1) if axis == 0 else split(ops, axis, start, stop)
+
+    got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1, cut=cut)
+    assert "strips" in ran and error(got, oracle(fn, ws, x)[np.array(order)]) < TOLERANCE
+    rows = len({start for axis, start in seen if axis == 1}) or 1
+    images = [start for axis, start in seen if axis == 0]
+    assert len(images) == rows * (3 + 9 if turned else 3)
 
 
 def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:

@@ -124,7 +124,8 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
         abi.Segment.RESULTS: nrets,
         abi.Segment.THREADS: ctx.threads,
     }
-    table = functools.partial(_table, ctx.steps, number, nargs + nrets + 1, ctx.target, runtime.drivers)
+    known = nargs + nrets + 1
+    table = lambda put: _table(ctx.steps, number, known, ctx.target, runtime.drivers, put, {})
     block = describe(words, len(ctx.steps), table, runtime)
     segment = Segment(
         ctx.program,
@@ -150,20 +151,23 @@ def _table(
     target: Target,
     drivers: Mapping[str, int],
     put: Put,
+    tables: dict[Nested, int],
 ) -> int:
     """Address of the step table; `number`: a buffer's number and what is added to offsets in it, `known`: how many
-    buffers there are. `put` keeps words.
+    buffers there are. `put` keeps words, `tables` those of nested steps that are there: many strips share one.
     """
 
     def resolve(word: Word) -> list[int]:
         if isinstance(word, Kernel):
             return [kernel_address(word.spec, target)]
         if isinstance(word, Nested):
-            inner = lambda b: (word.scratch, word.offsets[b]) if b.kind == "temp" else (b.index, 0)
-            return [_table(word.steps, inner, word.scratch + 1, target, drivers, put), len(word.steps)]
+            if word not in tables:
+                inner = lambda b: (word.scratch, word.offsets[b]) if b.kind == "temp" else (b.index, 0)
+                tables[word] = _table(word.steps, inner, word.scratch + 1, target, drivers, put, tables)
+            return [tables[word], len(word.steps)]
         if isinstance(word, Looped):
-            turn = functools.partial(_in_turn, word, number, known)
-            return [_table(word.steps, turn, known + len(word.own), target, drivers, put), len(word.steps), known]
+            turn, buffers = functools.partial(_in_turn, word, number, known), known + len(word.own)
+            return [_table(word.steps, turn, buffers, target, drivers, put, tables), len(word.steps), known]
         if isinstance(word, Ref):
             index, shift = number(word.buffer)
             return [index, word.offset + shift]
@@ -215,7 +219,7 @@ def _in_turn(word: Looped, number: Callable[[Buffer], tuple[int, int]], known: i
 
 def _specs(steps: Sequence[Step]) -> Iterator[Spec]:
     for step in steps:
-        for word in step.words:
+        for word in dict.fromkeys(step.words):  # strips share what is nested in them
             if isinstance(word, Kernel):
                 yield word.spec
             elif isinstance(word, (Nested, Looped)):

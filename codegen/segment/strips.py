@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 from ..native import layout as abi
 from ..program import Group, Op, Program, Unsupported, Value, external
@@ -57,7 +57,7 @@ def fused(ctx: Context, at: int) -> int:
             if len(strips) < 2 or ctx.choose(groups, NAMES) != "strips":
                 return 0
             try:
-                _append(ctx, groups, strips)
+                _append(ctx, groups, strips, pattern.axes)
             except (Unsupported, ValueError):  # the partitioner cannot cut it there
                 return 0
             return pattern.count
@@ -191,36 +191,37 @@ class _Built:
     nbytes: int
 
 
-def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges]) -> None:
+def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges], axes: tuple[int, ...]) -> None:
     last, alias = _distinct(groups[:-1], groups[-1])
     out = ctx.output(last.out)
     buffers = _Buffers()
     forms: dict[Hashable, _Built] = {}
     chosen: list[Hashable] = []
-    for number, ranges in enumerate(strips):
-        program, windows = _part(ctx, (*groups[:-1], last), ranges)
-        strip = _Strip(ctx, program, buffers)
-        for v, window in windows.items():
+    for number, (ranges, part) in enumerate(zip(strips, _parts(ctx, (*groups[:-1], last), strips, axes), strict=True)):
+        places: dict[Value, Storage] = {}
+        for v, window in part.windows.items():
             s = ctx.storage(alias.get(window.source, window.source))
             shift = sum(first * step for first, step in zip(window.first, s.strides, strict=True))
             b = buffers.inner(Ref(s.buffer, s.offset), (s.buffer, s.offset, window.source), number, shift)
-            strip.place(v, Storage(b, 0, v.shape, s.strides, window.halo(s)))
-        b = buffers.inner(
-            Ref(out.buffer, out.offset), "out", number, sum(a * out.strides[axis] for axis, a, _ in ranges)
-        )
-        strip.place(
-            program.outputs[0], Storage(b, 0, program.outputs[0].shape, out.strides, ((0, 0),) * len(out.shape))
-        )
-        form = _form(program)
-        chosen.append(form)
-        if form not in forms:
-            for i, group in enumerate(program.groups):
-                strip.group = i
-                strip.rules.lower(strip, group)
-            strip.prune()
-            offsets, cleared, nbytes = place(lifetimes(strip.steps))
-            forms[form] = _Built(tuple(strip.steps), offsets, cleared, nbytes)
+            places[v] = Storage(b, 0, v.shape, s.strides, window.halo(s))
+        shift = sum(a * out.strides[axis] for axis, a, _ in ranges)
+        b, result = buffers.inner(Ref(out.buffer, out.offset), "out", number, shift), part.program.outputs[0]
+        places[result] = Storage(b, 0, result.shape, out.strides, ((0, 0),) * len(out.shape))
+        chosen.append(part.form)
+        if part.form not in forms:
+            forms[part.form] = _built(_Strip(ctx, part.program, buffers), places)
     _step(ctx, buffers, forms, chosen, out.buffer, len(groups))
+
+
+def _built(strip: _Strip, places: Mapping[Value, Storage]) -> _Built:
+    """The steps of a strip whose outside values have these places."""
+    for v, storage in places.items():
+        strip.place(v, storage)
+    for i, group in enumerate(strip.program.groups):
+        strip.group = i
+        strip.rules.lower(strip, group)
+    strip.prune()
+    return _Built(tuple(strip.steps), *place(lifetimes(strip.steps)))
 
 
 def add_strips(
@@ -300,8 +301,49 @@ class _Window:
         return tuple(zip(before, after, strict=True))
 
 
-def _part(ctx: Context, groups: Sequence[Group], ranges: Ranges) -> tuple[Program, dict[Value, _Window]]:
-    """The program of one strip, and what each of its inputs is a part of."""
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """The program of a strip, what each of its inputs is a part of, and the form of its steps."""
+
+    program: Program
+    windows: Mapping[Value, _Window]
+    form: Form
+
+    def moved(self, first: _Part, second: _Part, far: int) -> _Part:
+        """The strip `far` ones behind this one, if each further one is as far on as `second` is from `first`."""
+        windows = {}
+        for (v, here), a, b in zip(self.windows.items(), first.windows.values(), second.windows.values(), strict=True):
+            at = [h + far * (y - x) for h, x, y in zip(here.first, a.first, b.first, strict=True)]
+            windows[v] = dataclasses.replace(here, first=at)
+        return dataclasses.replace(self, windows=windows)
+
+    def same(self, other: _Part) -> bool:
+        """Whether both have one form, and windows of the same places."""
+        windows = lambda part: [(w.source, list(w.first), w.shape) for w in part.windows.values()]
+        return self.form == other.form and windows(self) == windows(other)
+
+
+def _parts(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges], axes: tuple[int, ...]) -> Iterator[_Part]:
+    """The part of each strip. Of those that differ in an image (an axis that is cut in ones) alone, the first two and
+    the last one are cut; where these lie evenly, so do those between.
+    """
+    known: dict[Ranges, tuple[_Part, _Part] | None] = {}
+    for ranges in strips:
+        ones, rest = (ranges[:1], ranges[1:]) if ranges[0][0] != axes[-1] else ((), ranges)
+        if not ones:
+            yield _part(ctx, groups, ranges)
+            continue
+        (axis, index, _), end = ones[0], groups[-1].out.shape[ones[0][0]] - 1
+        if rest not in known:
+            first, second, last = (_part(ctx, groups, ((axis, i, i + 1), *rest)) for i in (0, 1, end))
+            even = first.form == second.form and first.moved(first, second, end).same(last)
+            known[rest] = (first, second) if even else None
+        found = known[rest]
+        yield found[0].moved(*found, index) if found else _part(ctx, groups, ranges)
+
+
+def _part(ctx: Context, groups: Sequence[Group], ranges: Ranges) -> _Part:
+    """One strip, cut out of the groups. Raises `Unsupported` where it cannot be."""
     assert ctx.rules.cut is not None
     at: dict[Value, tuple[Value, list[int]]] = {}
     for axis, start, stop in ranges:
@@ -318,7 +360,7 @@ def _part(ctx: Context, groups: Sequence[Group], ranges: Ranges) -> tuple[Progra
     outside = external(op for g in groups for op in g.ops)
     inputs = tuple(v for v in outside if v not in ctx.consts)
     program = Program(inputs, tuple(v for v in outside if v in ctx.consts), tuple(groups), (groups[-1].out,))
-    return program, {v: _Window(*at.get(v, (v, [0] * len(v.shape))), v.shape) for v in inputs}
+    return _Part(program, {v: _Window(*at.get(v, (v, [0] * len(v.shape))), v.shape) for v in inputs}, _form(program))
 
 
 def _form(program: Program) -> Form:
