@@ -59,7 +59,8 @@ MATRIX_UNITS: dict[str, MatrixUnit] = {
 @dataclasses.dataclass(frozen=True)
 class Target:
     """`vl`: f32 lanes of a vector; `registers`: vector registers; `cpu`/`features`: LLVM's names; `kept`: bytes that a
-    core's second cache keeps beside the weights that it multiplies.
+    core's second cache keeps beside the weights that it multiplies; `resident`: bytes of weights that the last cache
+    keeps from call to call and gives as fast as cores ask (0 where that is not known).
     """
 
     name: str
@@ -68,6 +69,7 @@ class Target:
     cpu: str
     features: str
     kept: int = 1 << 18
+    resident: int = 0
 
     def unit(self, dtype: str, kernel: str = "") -> MatrixUnit | None:
         """The matrix unit for products of a type, with kernels of that family where one is named; None where there is
@@ -90,7 +92,9 @@ class Target:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
 
 
-SECOND_CACHE = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
+CACHES = "/sys/devices/system/cpu/cpu0/cache"
+SECOND_CACHE, LAST_CACHE = (pathlib.Path(CACHES, index, "size") for index in ("index2", "index3"))
+FAST_LAST_CACHE = ("znver4",)  # CPUs of which it is measured; see `kernels.streams`
 #: name -> (needed CPU features, f32 lanes, registers, features to switch off), widest first.
 ISAS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "avx512": (("avx512f", "avx512vl", "avx512bw", "avx512dq"), 16, 32, "-prefer-256-bit"),
@@ -138,13 +142,18 @@ def target(isa: str | None = None) -> Target:
         raise ValueError(f"XCOEXEC_ISA: got {chosen!r}; this {platform.machine()} CPU runs {', '.join(runnable)}.")
     _, vl, registers, off = ISAS[chosen]
     flags = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
-    return Target(chosen, vl, registers, cpu, ",".join(s for s in (flags, off) if s), _kept())
+    resident = _bytes(LAST_CACHE) // 2 if cpu in FAST_LAST_CACHE else 0
+    return Target(chosen, vl, registers, cpu, ",".join(s for s in (flags, off) if s), _kept(), resident)
 
 
 def _kept() -> int:
-    """Half of the second cache as Linux knows it, a quarter of a MiB at least, 1 MiB at most."""
+    """Half of the second cache, a quarter of a MiB at least, 1 MiB at most."""
+    return min(max(_bytes(SECOND_CACHE) // 2, 1 << 18), 1 << 20)
+
+
+def _bytes(size: pathlib.Path) -> int:
+    """The bytes of a cache as Linux knows it; 0 on another system."""
     try:
-        found = int(SECOND_CACHE.read_text().strip().removesuffix("K")) << 10
-    except (OSError, ValueError):  # another system
-        found = 0
-    return min(max(found // 2, 1 << 18), 1 << 20)
+        return int(size.read_text().strip().removesuffix("K")) << 10
+    except (OSError, ValueError):
+        return 0

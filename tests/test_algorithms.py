@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from xcoexec.codegen.kernels import conv, product, winograd, winograd_steps
 from xcoexec.codegen.kernels.digits import packed_of
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.cuts import Cut
+from xcoexec.codegen.segment.steps import Kernel
 from xcoexec.codegen.target import Target, target
 from xcoexec.partition.split import split
 
@@ -475,6 +477,31 @@ def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:
 
     got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1)
     assert "strips" not in ran and error(got, oracle(fn, ws, x)) < TOLERANCE
+
+
+# -- large matrices that few rows are multiplied with ----
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("resident", [0, 1 << 30])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize(("k", "n"), [(700, 513), (1024, 260), (263, 1040)])
+def test_matrices_from_memory_and_from_the_last_cache(isa: Target, resident: int, rows: int, k: int, n: int) -> None:
+    """Both ways of reading give the same results, of columns and of rows."""
+    isa, w, x = dataclasses.replace(isa, resident=resident), array(k, n), array(rows, k, seed=1)
+    how = "cached" if resident else "far" if isa.vl == 16 else "near"
+    for fn, ws in (
+        (lambda w, x: jax.nn.relu(x @ w), w),
+        (lambda w, x: jax.nn.relu(x @ w.T), np.ascontiguousarray(w.T)),
+    ):
+        _, graph = stages_of(fn, ws, x, weights=1)
+        steps = host.build(graph.program, 2, isa, cut=split).steps
+        found = [
+            word.spec[-1] for s in steps for word in s.words if isinstance(word, Kernel) and "gemv" in word.spec[0]
+        ]
+        assert found == [how]
+        got, ran = run_on(fn, ws, x, isa=isa, weights=1)
+        assert "gemv" in " ".join(ran) and error(got, oracle(fn, ws, x)) < TOLERANCE
 
 
 # -- weights that the model keeps in fewer bits ------------------------------------------------------------------

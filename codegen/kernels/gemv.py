@@ -1,12 +1,10 @@
 """A few rows times a large matrix that is read once, where it lies and as it is stored: as fast as memory, no packed
 copy.
 
-Memory is fast where a thread reads what lies side by side, in a few streams. So threads divide the matrix by rows, and
-each sums up whole rows of it; what several of them have summed is added by a second step. Rows that are read together
-lie far apart, so that each stream goes on where a row ends, and an odd number of rows apart, so that they do not meet
-in the same sets of a cache. With long vectors what lies far ahead is asked for into the second cache: the first one
-waits for few lines at a time, and half the bandwidth is lost where they come from memory. Rows of int4 are
-packed, two elements plus 8 in a byte: of each two vectors, the first one lies in the lower halves of the bytes.
+Memory is fast where a thread reads what lies side by side, in a few streams (see `streams.py`). So threads divide the
+matrix by rows, and each sums up whole rows of it; what several of them have summed is added by a second step. Rows of
+int4 are packed, two elements plus 8 in a byte: of each two vectors, the first one lies in the lower halves of the
+bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from ..program import Value
 from ..rules.expressions import COPY, Expr
 from ..rules.products import FEW_ROWS
 from ..segment.context import Context
-from ..segment.steps import Early, Kernel, Ref
+from ..segment.steps import Kernel, Ref
 from ..segment.storage import Operand
 from ..target import Target
 from .digits import add_digits, fits
@@ -33,13 +31,9 @@ from .lanes import Lane
 from .nests import LAST, chunk_of, maximum, minimum, vectors
 from .parts import LINE, add_up, finished, walked
 from .simd import I32, Builder, i64
+from .streams import READINGS, Reading, in_streams, reading_of
 
 ROWS = FEW_ROWS  # of x that are multiplied together
-STREAMS = 8  # rows that are read together
-#: bytes by which each of them is asked for in advance, and into which cache (`prefetch`): with vectors of 16 lanes, and
-#: with shorter ones. On Zen 3 lines that are asked for into the second cache come two to three times as slowly
-AHEAD, NEAR = ((4096, 2), (256, 3)), ((256, 3),)
-MANY = 32  # rows of a stream
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item
 ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
 WIDE = 1 << 15  # columns whose sums stay in the caches
@@ -74,13 +68,14 @@ class Blocks:
 
 def add_gemv(ctx: Context, x: Lane, m: int, w: Stored, lanes: Sequence[Lane], expr: Expr) -> None:
     """Appends lanes[0] = `expr` of x @ w and of the other lanes; x f32 [m, rows of w], its rows side by side."""
-    n, parts = w.channels, _parts(ctx.threads, w)
+    n, streams = w.channels, READINGS[reading_of(ctx, w.value)].streams
+    parts = _parts(ctx.threads, w, streams)
     kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
     if m == 1 and x.channel == 4 and fits(ctx.target, w):
         return add_digits(ctx, x, w, lanes, expr)
     if m == parts == 1:
         return _sums(ctx, x, 1, w, w.rows, [walked(lane.ref, 0, lane.channel * WIDE) for lane in lanes], expr, kinds)
-    unit = w.group if w.scale is not None and not w.by_channel else STREAMS
+    unit = w.group if w.scale is not None and not w.by_channel else streams
     rows = -(-w.rows // parts // unit) * unit
     parts = -(-w.rows // rows)
     y = ctx.scratch((parts, m, n))
@@ -95,8 +90,8 @@ def add_blocks(ctx: Context, x: Lane, m: int, w: Stored, blocks: Blocks, lanes: 
     """Appends lanes[0] = `expr` of x @ (each block's matrix) and of the other lanes, rows [batch, more, m], or
     [batch, m] where they are summed; x f32 [batch, m, rows of w]; w: one of the matrices, of which none is copied.
     """
-    n, batch, more = w.channels, blocks.batch, blocks.more
-    rows = min(-(-w.rows // max(1, _parts(ctx.threads, w) // (batch * more)) // STREAMS) * STREAMS, LONG)
+    n, batch, more, streams = w.channels, blocks.batch, blocks.more, READINGS[reading_of(ctx, w.value)].streams
+    rows = min(-(-w.rows // max(1, _parts(ctx.threads, w, streams) // (batch * more)) // streams) * streams, LONG)
     parts = -(-w.rows // rows)
     shape = (more, parts, batch, m, n) if blocks.summed else (parts, batch, more, m, n)
     y = ctx.scratch(shape)
@@ -109,10 +104,10 @@ def add_blocks(ctx: Context, x: Lane, m: int, w: Stored, blocks: Blocks, lanes: 
     add_up(ctx, y.reshaped(added), lanes, expr)
 
 
-def _parts(threads: int, w: Stored) -> int:
-    """How many parts of the rows are summed apart."""
+def _parts(threads: int, w: Stored, streams: int) -> int:
+    """How many parts of the rows are summed apart, of at least a row for each of the streams."""
     nbytes = w.rows * w.channels * bits(w.value.dtype) // 8
-    return 1 if threads == 1 else max(1, min(ITEMS * threads, nbytes // ITEM_BYTES, w.rows // STREAMS))
+    return 1 if threads == 1 else max(1, min(ITEMS * threads, nbytes // ITEM_BYTES, w.rows // streams))
 
 
 def _sums(
@@ -149,20 +144,11 @@ def _sums(
     if blocks and index:
         operands.append(walked(index.ref, 4 * blocks.more, 4, 0, 0))
         words += [index.limit, k * row]
-    kernel = Kernel(("gemv", m, expr, kinds, dtype, w.scale is not None, index.mode if index else ""))
+    how = reading_of(ctx, w.value)
+    kernel = Kernel(("gemv", m, expr, kinds, dtype, w.scale is not None, index.mode if index else "", how))
     loops = ((blocks.batch, blocks.more) if blocks else ()) + (-(-k // rows), -(-n // WIDE))
-    early = None if blocks or n > WIDE else in_streams(where, row, rows, k)
+    early = None if blocks or n > WIDE else in_streams(where, row, rows, k, READINGS[how].streams)
     nest(ctx, kernel, words, loops, operands, 2, 1, units, early=early)
-
-
-def in_streams(where: Ref, row: int, rows: int, total: int, streams: int = STREAMS) -> Early:
-    """What items of `rows` rows each read of a matrix of so many of `row` bytes, that are read together as `apart` has
-    it.
-    """
-    each = rows // streams
-    distance = each if each < MANY else (each - 1) | 1
-    together = (streams, distance * row) if distance else (1, 0)
-    return Early(where, rows * row, total * row, *together)
 
 
 def _row_bytes(n: int, vl: int) -> int:
@@ -187,16 +173,16 @@ def _halves(ctx: Context, w: Stored) -> Ref:
 
 @family("gemv")
 def gemv(name: str, key: Spec, target: Target) -> str:
-    """("gemv", m, expr, kinds, dtype, scaled, picked): y = epilogue(x @ W) for some rows of W and a range of columns; x
-    [m, K] and y [m, N] of f32, W [K, N] of `dtype` as it is stored, times scales [groups of rows, N] of f32 if it is
-    `scaled`. An epilogue other than a copy is for m = 1. `picked`: W is one of a table's, "fill": NaN where there is
-    none of that number, "clip": the nearest ("": there is no table).
+    """("gemv", m, expr, kinds, dtype, scaled, picked, how): y = epilogue(x @ W) for some rows of W and a range of
+    columns; x [m, K] and y [m, N] of f32, W [K, N] of `dtype` as it is stored, times scales [groups of rows, N] of f32
+    if it is `scaled`. An epilogue other than a copy is for m = 1. `picked`: W is one of a table's, "fill": NaN where
+    there is none of that number, "clip": the nearest ("": there is no table). `how`: a name of `READINGS`.
 
     Loops end in (parts of the rows, runs of columns). Operands: x, W, y, the epilogue's ("v" or "s"), the scales, the
     number of the matrix. Words: K, rows of a part, bytes of a row, N, columns of a run, rows of a group (K, or a
     divisor of a part's), bytes of a row of x, matrices of a table, bytes of a matrix.
     """
-    _, m, expr, kinds, dtype, scaled, picked = key
+    _, m, expr, kinds, dtype, scaled, picked, how = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     x, w, y = (v.ld64(where, i) for i in range(3))
@@ -212,7 +198,8 @@ def gemv(name: str, key: Spec, target: Target) -> str:
         number, inside = _number(v, v.ld64(where, 3 + len(kinds) + scaled), v.ld64(words, 7))
         w = v.add(w, v.b.mul(number, v.ld64(words, 8)))
     row = v.ld64(words, 2)
-    columns = _Columns(v, xs, w, ys, row, n, dtype, _spread(v, row, v.mul(total, bits(dtype)), dtype))
+    spread = _spread(v, row, v.mul(total, bits(dtype)), dtype)
+    columns = _Columns(v, xs, w, ys, row, n, dtype, spread, READINGS[how])
     for at in ys:
         _clear(v, n, at)
     span = minimum(v, group, k)
@@ -255,23 +242,6 @@ def _missing(v: Builder, at: ir.Value, offset: ir.Value) -> None:
     v.store(v.const(float("nan")), v.add(at, offset))
 
 
-def apart(v: Builder, rows: ir.Value, streams: int) -> ir.Value:
-    """How many rows each of so many streams has, the distance from one to the next: an odd number where they are
-    many.
-    """
-    each = v.b.sdiv(rows, i64(streams))
-    odd = v.b.or_(v.b.sub(each, i64(1)), i64(1))
-    return v.b.select(v.b.icmp_signed("<", each, i64(MANY)), each, odd)
-
-
-def ask(v: Builder, addresses: Sequence[ir.Value], spread: ir.Value) -> None:
-    """Asks for what streams at these addresses read later; `spread`: how far apart rows lie, in lengths of a row."""
-    for ahead, cache in AHEAD if v.vl == 16 else NEAR:
-        further = v.mul(spread, ahead)
-        for a in addresses:
-            v.prefetch(v.add(a, further), cache)
-
-
 def _clear(v: Builder, n: ir.Value, at: ir.Value) -> None:
     """Zeroes for n columns."""
     vectors(v, n, lambda o: v.store(v.const(0.0), v.add(at, o)))
@@ -291,6 +261,7 @@ class _Columns:
     n: ir.Value
     dtype: str
     spread: ir.Value
+    reading: Reading
 
     @property
     def wide(self) -> int:
@@ -304,11 +275,11 @@ class _Columns:
 
     def add_rows(self, first: ir.Value, rows: ir.Value, scales: ir.Value | None) -> None:
         """Adds to y what `rows` rows from number `first` on contribute, times the row at the address `scales`."""
-        v = self.v
-        each = apart(v, rows, STREAMS)
+        v, streams = self.v, self.reading.streams
+        each = self.reading.apart(v, rows)
         with v.loop(each) as r:
-            self._together([v.add(first, r, v.mul(each, s)) for s in range(STREAMS)], scales)
-        done = v.mul(each, STREAMS)
+            self._together([v.add(first, r, v.mul(each, s)) for s in range(streams)], scales)
+        done = v.mul(each, streams)
         with v.loop(v.b.sub(rows, done)) as r:
             self._together([v.add(first, done, r)], scales)
 
@@ -320,7 +291,7 @@ class _Columns:
             pairs = [([v.broadcast(x[0])], w) for x, w in pairs]
         turns = v.b.sdiv(self.n, i64(each * self.wide))
         with v.loop(turns) as turn:
-            ask(v, [v.add(w, v.mul(turn, each * self.nbytes)) for _, w in pairs], self.spread)
+            self.reading.ask(v, [v.add(w, v.mul(turn, each * self.nbytes)) for _, w in pairs], self.spread)
             for u in range(each):
                 self._block(v.add(v.mul(turn, each), u), pairs, scales)
         done, blocks = v.mul(turns, each), v.b.sdiv(self.n, i64(self.wide))

@@ -20,12 +20,13 @@ from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
 from ..target import Target
 from .elementwise import nest
-from .gemv import ITEM_BYTES, ITEMS, ROWS, STREAMS, Blocks, apart, ask, in_streams
+from .gemv import ITEM_BYTES, ITEMS, ROWS, Blocks
 from .kept_weights import bits
 from .lanes import Lane
 from .nests import LAST, chunk_of
 from .parts import LINE, add_up, walked
 from .simd import F32, Builder, i64
+from .streams import READINGS, Reading, in_streams, reading_of
 
 #: what these kernels read as it is stored
 READ = ("float32", "bfloat16", "float16", "int8")
@@ -61,7 +62,10 @@ def add_row_gemv(
     n, k, dtype = w.channels, w.depth, w.value.dtype
     batch, lead = (blocks.batch, ((x.group,), (blocks.step,), (4 * m * n,))) if blocks else (1, ((), (), ()))
     at, row = blocks.place if blocks and blocks.place else (Ref(ctx.raw_const(w.value), 0), k * bits(dtype) // 8)
-    items = 1 if ctx.threads == 1 else max(1, min(ITEMS * ctx.threads // batch, n * row // ITEM_BYTES, n // STREAMS))
+    how = reading_of(ctx, w.value)
+    reading = READINGS[how]
+    most = min(ITEMS * ctx.threads // batch, n * row // ITEM_BYTES, n // reading.streams)
+    items = 1 if ctx.threads == 1 else max(1, most)
     share = -(-n // items)
     y = ctx.scratch((1, batch * m, n))
     for first in range(0, m, ROWS):
@@ -73,17 +77,21 @@ def add_row_gemv(
         ]
         if w.scale is not None:
             operands.append(walked(_scales(ctx, w), 4 * share))
-        kernel = Kernel(("row_gemv", count, dtype, w.scale is not None))
+        kernel = Kernel(("row_gemv", count, dtype, w.scale is not None, how))
         units = count * share * -(-k // ctx.target.vl)
         loops = ((batch,) if blocks else ()) + (-(-n // share),)
-        early = None if blocks or w.value not in ctx.consts else in_streams(at, row, share, n, _together(count))
+        early = (
+            None
+            if blocks or w.value not in ctx.consts
+            else in_streams(at, row, share, n, _together(reading, count).streams)
+        )
         nest(ctx, kernel, [k, share, n, row, x.pixels[3], 4 * n], loops, operands, 2, 1, units, early=early)
     add_up(ctx, y, lanes, expr)
 
 
-def _together(m: int) -> int:
-    """How many rows are read together where m rows of x are multiplied."""
-    return max(1, min(STREAMS, SUMS // m))
+def _together(reading: Reading, m: int) -> Reading:
+    """The reading with as many streams as registers hold sums for, where m rows of x are multiplied."""
+    return dataclasses.replace(reading, streams=max(1, min(reading.streams, SUMS // m)))
 
 
 def _scales(ctx: Context, w: Channels) -> Ref:
@@ -99,13 +107,13 @@ def _scales(ctx: Context, w: Channels) -> Ref:
 
 @family("row_gemv")
 def row_gemv(name: str, key: Spec, target: Target) -> str:
-    """("row_gemv", m, dtype, scaled): y = x @ W.T for a range of W's rows; x [m, K] and y [m, N] of f32, W [N, K] of
-    `dtype` as it is stored, each row times its scale of f32 if it is `scaled`.
+    """("row_gemv", m, dtype, scaled, how): y = x @ W.T for a range of W's rows; x [m, K] and y [m, N] of f32, W [N, K]
+    of `dtype` as it is stored, each row times its scale of f32 if it is `scaled`. `how`: a name of `READINGS`.
 
     The last loop counts ranges. Operands: x, W, y, the scales; all but x begin at the range. Words: K, rows of a range,
     N, bytes of a row of W, of x, of y.
     """
-    _, m, dtype, scaled = key
+    _, m, dtype, scaled, how = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     x, w, y = (v.ld64(where, i) for i in range(3))
@@ -113,12 +121,12 @@ def row_gemv(name: str, key: Spec, target: Target) -> str:
     n = chunk_of(v, v.ld64(index, LAST), v.ld64(words, 2), v.ld64(words, 1))
     xs, ys = ([v.add(at, v.mul(v.ld64(words, i), p)) for p in range(m)] for at, i in ((x, 4), (y, 5)))
     spread = v.b.sdiv(row, v.mul(k, bits(dtype) // 8))
-    kernel = _Rows(v, xs, w, ys, k, row, dtype, v.ld64(where, 3) if scaled else None, spread)
-    together = _together(m)
-    each = apart(v, n, together)
+    reading = _together(READINGS[how], m)
+    kernel = _Rows(v, xs, w, ys, k, row, dtype, v.ld64(where, 3) if scaled else None, spread, reading)
+    each = reading.apart(v, n)
     with v.loop(each) as r:
-        kernel.sum([v.add(v.mul(each, s), r) for s in range(together)])
-    done = v.mul(each, together)
+        kernel.sum([v.add(v.mul(each, s), r) for s in range(reading.streams)])
+    done = v.mul(each, reading.streams)
     with v.loop(v.b.sub(n, done)) as r:
         kernel.sum([v.add(done, r)])
     return v.finish()
@@ -139,6 +147,7 @@ class _Rows:
     dtype: str
     scales: ir.Value | None
     spread: ir.Value
+    reading: Reading
 
     def sum(self, rows: list[ir.Value]) -> None:
         """Writes the results of the rows of these numbers."""
@@ -146,7 +155,7 @@ class _Rows:
         at, each = [v.add(self.w, v.b.mul(r, self.row)) for r in rows], max(1, LINE // nbytes)
         turns, vectors = v.b.sdiv(self.k, i64(each * v.vl)), v.b.sdiv(self.k, i64(v.vl))
         with v.carry(turns, [v.const(0.0)] * (len(rows) * len(self.x))) as (turn, sums, done):
-            ask(v, [v.add(a, v.mul(turn, each * nbytes)) for a in at], self.spread)
+            self.reading.ask(v, [v.add(a, v.mul(turn, each * nbytes)) for a in at], self.spread)
             for u in range(each):
                 sums = self._further(v.add(v.mul(turn, each), u), at, sums)
             done(sums)

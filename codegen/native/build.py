@@ -181,7 +181,9 @@ def _load(spec: Spec, target: Target) -> int:
     go_on()
     name = _object_name(spec, target)
     others = workers()
-    if others is not None and spec[0] != "native" and not _cached(spec, target):
+    if spec[0] == "native" and not _cached(spec, target):
+        _native_apart(target, CALLS if spec in CALLS else NATIVE)
+    elif others is not None and not _cached(spec, target):
         _by_workers(others, [spec], target)
     if _cached(spec, target):
         try:
@@ -190,8 +192,7 @@ def _load(spec: Spec, target: Target) -> int:
             log.warning(
                 "xcoexec: the kept object of the kernel %s cannot be linked (%s); it is compiled anew.", spec, e
             )
-    obj = _native_apart(target, CALLS if spec in CALLS else NATIVE).get(name) if spec[0] == "native" else None
-    obj = obj or _compile(spec, target)
+    obj = _compile(spec, target)
     disk.write("object", name, obj)
     return _link(name, obj, target)
 
@@ -328,7 +329,7 @@ NATIVE: tuple[Spec, ...] = tuple(
     ("native", *x)
     for x in (
         *(("drivers", f"{name}_driver") for name in ("gemm", "nest", "strips", "loop")),
-        *(("team", name) for name in ("handler", "stamp", "worker", "swap", "release", "adopt")),
+        *(("team", name) for name in ("handler", "stamp", "worker", "release", "adopt")),
     )
 )
 #: those that only host calls of a device program need
@@ -337,6 +338,7 @@ CALLS: tuple[Spec, ...] = tuple(
     for x in (
         *(("calls", name) for name in ("start", "join", "tick", "fetch", "fetched", "hold", "leave")),
         *(("serving", name) for name in ("serve", "park", "reserve")),
+        ("team", "swap"),
     )
 )
 
@@ -389,16 +391,16 @@ def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Po
 
 
 @functools.lru_cache
-def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
-    """Objects of native functions from the process that compiles them; empty where there is none."""
+def _native_apart(target: Target, specs: tuple[Spec, ...]) -> None:
+    """Takes native functions from the process that compiles them, where there is one: all of them into the cache, so
+    that no further process compiles those which this one does not use.
+    """
     started = start_native(target, specs)
-    if started is None:
-        return {}
-    child, out = started
-    with out as folder:
-        _finish(child, folder)
-        names = [_object_name(spec, target) for spec in specs if _cached(spec, target, pathlib.Path(folder))]
-    return {name: _sound.pop(name) for name in names}
+    if started is not None:
+        child, out = started
+        with out as folder:
+            _finish(child, folder)
+            _keep(specs, target, pathlib.Path(folder))
 
 
 def serve(folder: str) -> None:
