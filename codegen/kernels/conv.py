@@ -79,7 +79,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     if alone and parts:
         transposed(ctx, walked, parts, w, y, last)
     elif by_vectors:
-        depthwise(ctx, walked, w, y, last, x.dtype == BF16)
+        depthwise(ctx, walked, w, y, last, x.dtype)
     elif parts:
         for phase in _divided(parts, geo.sizes):
             _phase(ctx, phase, image, w, geo.groups, y, last)

@@ -21,7 +21,7 @@ from .elementwise import copy, nest
 from .forms import PassMaker, ending
 from .gemm import Written
 from .lanes import operand_kind
-from .pairs import halves
+from .pairs import BF16, INT8, elements
 from .panels import Filters
 from .product import Epilogue, split_evenly
 
@@ -50,14 +50,14 @@ class Walk:
         return Walk(self.image.of_axes(count + 2), *walked, (*((0, 0),) * len(ones), *self.padding))
 
 
-def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, rounded: bool = False) -> None:
+def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, dtype: str = "float32") -> None:
     """Appends the steps that write a depthwise convolution, or one of groups of which a vector holds several, and its
-    tail to `y` [n, (h,) w, c]. `rounded`: the image has elements of bf16, as which it is read where that of f32 is more
-    than the threads' caches keep.
+    tail to `y` [n, (h,) w, c]. `dtype`: what the image has elements of; bf16 and int8 are read as such where the image
+    as f32 is more than the threads' caches keep.
     """
-    weights = _weights(ctx, w)
-    if rounded and weights.group == 1 and 4 * math.prod(geo.image.shape) > ctx.threads * ctx.target.kept:
-        geo = dataclasses.replace(geo, image=halves(ctx, geo.image) or geo.image)
+    weights, large = _weights(ctx, w), 4 * math.prod(geo.image.shape) > ctx.threads * ctx.target.kept
+    if dtype in (BF16, INT8) and weights.group == 1 and large:
+        geo = dataclasses.replace(geo, image=elements(ctx, geo.image, dtype) or geo.image)
     geo, out, before = geo.along(2), _Result.of(y, tail), len(ctx.steps)
 
     def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:

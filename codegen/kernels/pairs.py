@@ -87,13 +87,14 @@ def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     return there[key]
 
 
-def halves(ctx: Context, x: Storage) -> Storage | None:
-    """An array of bf16 [..., n], held as f32, as elements of its type with the same halo, by the step that makes it;
-    None where that cannot.
+def elements(ctx: Context, x: Storage, dtype: str) -> Storage | None:
+    """An array of bf16 or int8 [..., n], held as f32, as elements of its type with the same halo, by the step that
+    makes it; None where that cannot.
     """
-    n = x.shape[-1]
-    made = written_by_maker(ctx, x, *_rounded(ctx), n // 2) if n % 2 == 0 else None
-    return made and dataclasses.replace(made, shape=x.shape, strides=(*made.strides[:-1], 2), narrow=BF16)
+    n, each = x.shape[-1], itemsize(dtype)
+    how = _rounded(ctx) if dtype == BF16 else (COPY, dtype)
+    made = written_by_maker(ctx, x, *how, n * each // 4) if n * each % 4 == 0 else None
+    return made and dataclasses.replace(made, shape=x.shape, strides=(*made.strides[:-1], each), narrow=dtype)
 
 
 def _rounded(ctx: Context) -> tuple[Expr, str]:
@@ -225,7 +226,7 @@ __all__ = [
     "check_exact",
     "check_sums",
     "check_whole",
-    "halves",
+    "elements",
     "narrow",
     "over",
     "pack_words",

@@ -82,10 +82,12 @@ def _linear(ctx: Context, groups: Sequence[Group]) -> bool:
 
 
 def _on_images(op: Op) -> Convolution | None:
-    """The geometry of a convolution of channels-last images that is no transposed one."""
+    """The geometry of a convolution of channels-last images that is no transposed one, and none of int8: what lies
+    between these is bytes that one step writes as the next one reads them, which strips, measured alone, would not.
+    """
     conv = convolution(op)
     plain = conv is not None and not conv.transposed and conv.image == conv.result == (0, 3, 1, 2)
-    return conv if plain else None
+    return conv if plain and op.out.dtype != "int32" else None
 
 
 def _is_pointwise(op: Op) -> bool:
