@@ -96,6 +96,8 @@ def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.Monkey
         raise OSError("no processes here")
 
     def forget() -> None:
+        monkeypatch.setattr(build, "_sound", {})
+        monkeypatch.setattr(build, "_addresses", {})  # what this process has linked is not kept once more
         build._native_apart.cache_clear()
         build.start_native.cache_clear()
 
@@ -107,7 +109,6 @@ def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.Monkey
     assert None not in apart
     monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path / "further"))
     forget()
-    monkeypatch.setattr(build, "_sound", {})
     monkeypatch.setattr(build.subprocess, "Popen", refuse)
     build._native_apart(target(), specs)
     assert not build._sound

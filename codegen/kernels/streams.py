@@ -58,8 +58,8 @@ READINGS = {
 
 
 def reading_of(ctx: Context, w: Value) -> str:
-    """How a matrix is read: its name in `READINGS`. Constants that all of a program's fit the last cache with stay in
-    it from call to call.
+    """How a matrix is read: its name in `READINGS`. The constants of a program that all fit the last cache together
+    stay in it from call to call.
     """
     if w in ctx.consts and sum(c.nbytes for c in ctx.program.consts) <= ctx.target.resident:
         return "cached"

@@ -17,6 +17,7 @@ from ..ir.plan import Plan
 from ..ir.words import SPLIT
 from ..lowering.executable import Executable
 from ..measure.timing import ROUND_SECONDS, alone, alternate
+from ..planning.memory import usage
 from ..planning.strategies import RIVALS, STRATEGIES, Strategy
 from .attempt import Attempt, lowered_of
 from .rebalance import rebalanced, slowdown
@@ -54,15 +55,15 @@ def realised(s: Attempt, plan: Plan, strategy: str | Strategy) -> Executable:
 
 
 def bounded(s: Attempt, plan: Plan) -> Executable:
-    """The plan for the bytes that may lie on the device as an executable. What XLA holds beyond them, beside what the
-    plan counts, is kept from the next plan, from its rivals and from shares that are moved.
+    """The plan for the bytes that may lie on the device as an executable. What XLA holds beside what a plan counts is
+    kept from the next plan, from its rivals and from shares that are moved, where both together are too much.
     """
     exe = realised(s, plan, "capacity")
     try:
         for _ in range(BOUNDED):
             if not (excess := s.excess(exe)):
                 return exe
-            s.reserved += excess
+            s.reserved = excess + (s.machine.limit or 0) - usage(s.graph, exe.plan.placements).total
             exe = realised(s, STRATEGIES["capacity"](s.graph, s.measured_costs()), "capacity")
     except PlanError:  # no plan has so little room: the last one stays
         pass
