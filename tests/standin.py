@@ -286,6 +286,7 @@ class StandIn:
 
 #: what XLA's compiler is asked for in plans whose kernels are launched as graphs; a test fills it
 GRAPHS: dict[str, object] = {}
+LIBRARIES: dict[str, object] = {}  # the same of plans that are tried
 
 register(
     Device(
@@ -300,6 +301,7 @@ register(
         processors=lambda threads: 8,
         filters=CUDA.filters,
         graphs=lambda ops: dict(GRAPHS),
+        libraries=lambda ops: dict(LIBRARIES),
     )
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import jax
@@ -131,8 +132,9 @@ def test_plans_say_of_how_many(wrong: Any) -> None:
     graph = stages_of(residual, W, X, weights=1)[1]
     plan = _plan(graph, "device", 4)
     assert Plan.from_json(plan.to_json()) == plan and Plan.from_json(plan.to_json()).programs == 4
-    old = plan.to_json().replace('"programs": 4,', "").replace('"version": 5', '"version": 4')
-    assert Plan.from_json(old) == dataclasses.replace(plan, programs=1)
+    unsaid = ("programs", "libraries")
+    old = {k: v for k, v in json.loads(plan.to_json()).items() if k not in unsaid} | {"version": 4}
+    assert Plan.from_json(json.dumps(old)) == dataclasses.replace(plan, programs=1)
     with pytest.raises(PlanError, match="programs"):
         dataclasses.replace(plan, programs=wrong).to_json()
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
@@ -32,6 +33,7 @@ from .support import array, given_back, stages_of
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 LAUNCH = {"xla_gpu_graph_min_graph_size": 7}  # an option that every XLA takes, and that changes nothing on a CPU
+FEW_KERNELS = {cuda.OWN_PRODUCTS: False}
 WEIGHTS = [array(3, 3, 8, 16), array(3, 3, 16, 16, seed=1)]
 
 
@@ -44,7 +46,8 @@ def _convolutions(w: Any, x: Any) -> Any:
 def _name(plan: Plan) -> str:
     halves = {p.half for p in plan.placements}
     where = "jit" if plan.engine == "jit" else "host" if halves == {"host"} else "both"
-    return f"{'device' if halves == {'device'} and plan.engine != 'jit' else where}{', graphs' if plan.graphs else ''}"
+    where = "device" if halves == {"device"} and plan.engine != "jit" else where
+    return f"{where}{', graphs' if plan.graphs else ''}{', libraries' if plan.libraries else ''}"
 
 
 class _Clock(Attempt):
@@ -177,10 +180,68 @@ def test_cuda_graphs_hold_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cuda.RECORD.graphs(conv) == {}
 
 
+@pytest.mark.parametrize(
+    ("takes", "tried", "wins"),
+    [
+        ({"both, libraries": 0.5, "both": 0.4}, True, "both"),
+        ({"both, libraries": 0.5, "both": 0.495}, True, "both, libraries"),  # no more than a change of luck
+        ({"both, libraries": 1.05, "both": 0.9}, True, "both"),
+        ({"both, libraries": 1.2, "both": 0.4}, False, "jit"),  # too far away for what kernels make of it
+        ({"host, libraries": 0.3, "both, libraries": 0.5, "both": 0.4}, False, "host, libraries"),
+    ],
+)
+def test_kernels_that_take_long_to_compile_are_for_the_winner(
+    monkeypatch: pytest.MonkeyPatch, relay: Relay, takes: Mapping[str, float], tried: bool, wins: str
+) -> None:
+    monkeypatch.setattr(standin, "GRAPHS", {})
+    monkeypatch.setattr(standin, "LIBRARIES", FEW_KERNELS)
+    s = _planning(relay, {"jit": 1.0, "device": 2.0, "device, libraries": 2.0, "host, libraries": 3.0, **takes})
+    monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    first = contest.contest(s)
+    assert all(e.plan.libraries == (k != "jit") for k, e in first.candidates.items()), "every plan is tried so"
+    exe = contest.with_own_kernels(s, first).exe
+    assert _name(exe.plan) == wins and (contest.OWN_KERNELS in str(exe.plan.measured)) == tried
+    got = np.asarray(exe.call(s.problem.example)[0])
+    assert error(got, oracle(_convolutions, WEIGHTS, *s.problem.example)) < 1e-5
+
+
+def test_a_named_strategy_has_the_faster_kernels_too(monkeypatch: pytest.MonkeyPatch, relay: Relay) -> None:
+    monkeypatch.setattr(standin, "LIBRARIES", FEW_KERNELS)
+    s = _planning(relay, {**ALONE, "both, libraries": 2.0, "device, libraries": 2.0, "host, libraries": 3.0})
+    monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    for own, libraries in ((1.0, False), (2.0, True)):
+        s.takes = {**s.takes, "both": own}
+        exe = contest.choose(s, "edgenn", None)
+        assert _name(exe.plan).startswith("both") and exe.plan.libraries is libraries
+    plan = Plan("test", _on_device(s), s.graph.key)
+    assert not contest.choose(s, "auto", plan).plan.libraries, "a plan of the user's is as it says"
+
+
+def test_few_kernels_are_timed_where_libraries_have_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of types and of ways that cuBLAS does not know are left to kernels of XLA's own."""
+    asks = lambda fn, *args: cuda.RECORD.libraries(stages_of(fn, *args, weights=1)[1].program.ops)
+    w, x = array(8, 8), array(2, 8)
+    exact = lambda w, x: jnp.dot(x, w, precision="highest")
+    turns = lambda w, x: lax.scan(lambda c, _: (jnp.tanh(c @ w), None), x, None, 3)[0]
+    for fn in (lambda w, x: x @ w, exact, turns):
+        assert asks(fn, w, x) == {cuda.OWN_PRODUCTS: False}
+    several = lambda w, x: jnp.dot(x, w, precision=lax.DotAlgorithmPreset.TF32_TF32_F32_X3)
+    whole = lambda w, x: lax.dot(x.astype(jnp.int8), w.astype(jnp.int8), preferred_element_type=jnp.int32)
+    for fn in (lambda w, x: jnp.tanh(x + w[:2]), several, whole):
+        assert asks(fn, w, x) == {}
+    monkeypatch.setenv("XLA_FLAGS", f"--{cuda.OWN_PRODUCTS}=true")
+    assert asks(exact, w, x) == {}, "somebody wants them"
+    monkeypatch.delenv("XLA_FLAGS")
+    monkeypatch.setattr(cuda, "xla_knows", lambda option: False)
+    assert asks(exact, w, x) == {}
+
+
 def test_plans_keep_how_kernels_are_launched(relay: Relay) -> None:
     """As JSON too; a plan of the version before says nothing of it."""
     s = _planning(relay, ALONE)
-    plan = Plan("test", _on_device(s), s.graph.key, graphs=True)
+    plan = Plan("test", _on_device(s), s.graph.key, graphs=True, libraries=True)
     assert Plan.from_json(plan.to_json()) == plan
-    before = {k: v for k, v in json.loads(plan.to_json()).items() if k != "graphs"} | {"version": 3}
-    assert Plan.from_json(json.dumps(before)) == dataclasses.replace(plan, graphs=False)
+    later = {3: {"graphs": False, "programs": 1, "libraries": False}, 5: {"libraries": False}}
+    for version, unsaid in later.items():
+        before = {k: v for k, v in json.loads(plan.to_json()).items() if k not in unsaid} | {"version": version}
+        assert Plan.from_json(json.dumps(before)) == dataclasses.replace(plan, **unsaid)

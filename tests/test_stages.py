@@ -117,7 +117,8 @@ def test_an_early_plan_beside_a_device(
     problem = types.SimpleNamespace(step=False)
     s = types.SimpleNamespace(seen={"jit": 1.0, "host": 1.2}, graph=None, all_host=host, problem=problem)
     s.all_device = "folded"
-    s.executable, s.quick_costs = exe, lambda together: together
+    s.executable = s.candidate = exe
+    s.quick_costs = lambda together: together
     monkeypatch.setattr(contest, "whole_halves", lambda s: {"jit": jit, "host": host, "local": host})
     monkeypatch.setattr(contest, "empty_call", lambda: 0.1)
     monkeypatch.setattr(contest, "briefly_balanced", lambda s, exe: exe)

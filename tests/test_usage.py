@@ -18,7 +18,7 @@ from xcoexec.lowering.executable import Executable
 from xcoexec.measure.kept import store
 from xcoexec.measure.profile import host_placements
 from xcoexec.session import bursts, contest, stages, usage
-from xcoexec.session.choice import REST_SECONDS
+from xcoexec.session.choice import PLAIN_SECONDS
 from xcoexec.session.session import Session
 from xcoexec.session.usage import (
     BLOCK,
@@ -349,7 +349,7 @@ def test_callers_who_wait_for_plain_jit_are_looked_at_now_and_then(late: list[bo
     fast(X)
     found = fast.session() if bound else function._planned((weights, X), {})
     host, plain = found.current, found.planner.plain
-    measured = dataclasses.replace(plain.plan, measured={"jit": REST_SECONDS / 20})
+    measured = dataclasses.replace(plain.plan, measured={"jit": PLAIN_SECONDS / 20})
     found.monitor.current = dataclasses.replace(plain, plan=measured, in_flight=host)
     calls = lambda many: [jax.block_until_ready(fast(X)) for _ in range(many)]
     found.gate.tell()

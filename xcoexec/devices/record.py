@@ -29,7 +29,9 @@ class Device:
     host half. `tuning`: XLA's option that names the folder where its compiler keeps which kernels were the fastest on
     this device ("" where it times none). `compiling(operations)`: its options with which these are the fastest there;
     `graphs(operations)`: its options by which their kernels are launched many at once; none where they are anyway, or
-    never. `filters(operations, options)`: constants -> the other order of their axes in which its kernels read them.
+    never; `libraries(operations)`: its options by which libraries alone compute matrix products, where their types
+    allow that and programs then compile in a small part of the time. `filters(operations, options)`: constants -> the
+    other order of their axes in which its kernels read them.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Device:
     tuning: str = ""
     compiling: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
     graphs: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
+    libraries: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
     connect_at: Callable[[tuple[int, ...], int], Relay | None] = lambda cores, ordinal: _not_there(ordinal)
     near: Callable[[int], tuple[int, ...]] = lambda ordinal: ()
     filters: Callable[[Sequence[Op], Mapping[str, object]], Mapping[Value, tuple[int, ...]]] = lambda ops, options: {}

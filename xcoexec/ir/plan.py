@@ -23,7 +23,8 @@ class Plan:
     ("jit" is plain `jax.jit`); `chosen` says why this plan. `engine`: "xco", "jit" (plain jax.jit is
     kept) or "local" (on a machine with a device: the whole call on the CPU, for inputs in host memory). `graphs`: the
     device half launches its kernels as graphs, many at once, convolutions among them. `programs`: of how many XLA
-    programs a call on a device is made, one behind the other (at most; 1 or more).
+    programs a call on a device is made, one behind the other (at most; 1 or more). `libraries`: kernels of libraries
+    alone compute the device half's matrix products, so that XLA compiles in a small part of the time.
     """
 
     strategy: str
@@ -35,6 +36,7 @@ class Plan:
     engine: str = "xco"
     graphs: bool = False
     programs: int = 1
+    libraries: bool = False
 
     @classmethod
     def uniform(cls, p_cpu: float, dim: str = "channel") -> UniformPlan:

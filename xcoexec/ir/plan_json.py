@@ -14,7 +14,11 @@ from .words import DIMS, ENGINES, PLACES, PLAN_VERSION, WAYS
 MOST = 1 << 24  # characters of a text
 LAYERS = 1 << 16
 #: versions whose plans are read as well -> what they do not say
-BEFORE: Mapping[int, Mapping[str, object]] = {3: {"graphs": False, "programs": 1}, 4: {"programs": 1}}
+BEFORE: Mapping[int, Mapping[str, object]] = {
+    3: {"graphs": False, "programs": 1, "libraries": False},
+    4: {"programs": 1, "libraries": False},
+    5: {"libraries": False},
+}
 MOST_PROGRAMS = 64
 SHARE = Number(0, 1)
 
@@ -45,6 +49,7 @@ PLAN = Fields(
         "engine": Text(ENGINES),
         "graphs": Flag(),
         "programs": Number(1, MOST_PROGRAMS, whole=True),
+        "libraries": Flag(),
     }
 )
 #: the plans that were the fastest ones, for callers who wait and for calls in flight, on disk

@@ -8,4 +8,4 @@ PLACES = (DEVICE, HOST, SPLIT)  # where a placement puts a layer
 DIMS = ("channel", "rows", "items")  # along which a layer is split
 ENGINES = ("xco", "jit", "local")
 WAYS = ("", "mapped", "copy")  # of an array between the halves; "" where it does not cross
-PLAN_VERSION = 5  # of the JSON text; older ones that are read as well: `plan_json.BEFORE`
+PLAN_VERSION = 6  # of the JSON text; older ones that are read as well: `plan_json.BEFORE`

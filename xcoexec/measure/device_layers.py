@@ -169,7 +169,8 @@ def program(
     """All pieces one after the other, with the clock (in nanoseconds) read twice before them and around each."""
     device, places = device_of(relay), 2 * len(pieces) + 2
     register(device)
-    options = device.compiling([op for p in pieces for op in p.ops])
+    ops = [op for p in pieces for op in p.ops]
+    options = {**device.compiling(ops), **device.libraries(ops)}
     filters = [device.filters(p.ops, options) for p in pieces]
     ticks = _Ticks(Clock(connected(relay), places) if device.apart else HostClock(places), device.apart)
 

@@ -125,6 +125,23 @@ class Attempt:
             return dataclasses.replace(self.all_host, plan=plan)  # its weights are packed once
         return self._made(plan)
 
+    def candidate(self, plan: Plan) -> Executable:
+        """The same of a plan that is tried: in a program of a device XLA times no kernels of products that it makes
+        itself, where that takes long.
+        """
+        return self.executable(self._tried(plan))
+
+    def _tried(self, plan: Plan) -> Plan:
+        return dataclasses.replace(plan, libraries=plan.engine == "xco" and bool(self.few_kernels))
+
+    @functools.cached_property
+    def few_kernels(self) -> Mapping[str, object]:
+        """XLA's options by which it times few kernels; none where it does so anyway, and for a step, of which little is
+        tried.
+        """
+        m = self.machine
+        return m.device.libraries(self.graph.program.ops) if m.apart and not self.problem.step else {}
+
     def _made(self, plan: Plan) -> Executable:
         """A plan with an engine of our own as an executable."""
         p, relay = self.problem, self.machine.relay
@@ -132,8 +149,8 @@ class Attempt:
             moves = overheads(relay).moves if self.machine.memory == "auto" else {}
             plan = dataclasses.replace(plan, placements=ways(p.graph, plan.placements, self.machine.memory, moves))
         device, ops = self.machine.device, p.graph.program.ops
-        graphs = device.graphs(ops) if plan.graphs else {}
-        options = {**tuning(), **device.compiling(ops), **graphs, **(p.compiler_options or {})}
+        options = {**tuning(), **device.compiling(ops), **(device.graphs(ops) if plan.graphs else {})}
+        options |= {**(self.few_kernels if plan.libraries else {}), **(p.compiler_options or {})}
         lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)
         if p.shards is not None:
             return self._on_all(plan, lowered, p.shards, options)
@@ -192,12 +209,12 @@ class Attempt:
             self.graph.key,
             chosen="all layers that kernels can express on the host half",
         )
-        return self._made(plan)
+        return self._made(self._tried(plan))
 
     @functools.cached_property
     def all_device(self) -> Executable:
         """The folded graph on the device half: what the device's parts of a plan come from."""
-        return self.executable(dataclasses.replace(device_plan(self.graph), engine="xco"))
+        return self.candidate(dataclasses.replace(device_plan(self.graph), engine="xco"))
 
     @functools.cached_property
     def local(self) -> Executable:

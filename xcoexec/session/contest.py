@@ -26,7 +26,7 @@ from ..measure.timing import ROUNDS, WINS, alternate, empty_call
 from ..planning.memory import usage
 from ..planning.strategies import CONTEST, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt
-from .realise import ENOUGH, NEAR, WORTH, bounded, briefly_balanced, realised
+from .realise import ENOUGH, NEAR, WORTH, bounded, briefly_balanced, own_kernels_too, realised
 from .rebalance import rebalanced
 
 log = logging.getLogger("xcoexec")
@@ -44,6 +44,9 @@ ALONE = 1.05  # times the seconds of a plan of both halves that one half alone m
 NEAR_GRAPHS = 1.3  # times the fastest one's seconds, up to which a plan of both halves is tried as graphs
 AS_GRAPHS = ", launched as graphs"  # what names of candidates end with whose kernels are
 IN_PROGRAMS = ", in several programs"  # the same of calls of more than one
+OWN_KERNELS = ", with XLA's own products"  # the same of programs for which XLA timed such kernels too
+NEAR_OWN = 1.08  # times the fastest one's seconds, up to which that is tried
+OTHER_WAYS = (AS_GRAPHS, IN_PROGRAMS, OWN_KERNELS)  # the same plan in another way, which has to be clearly faster
 LAYERS_A_PROGRAM, FEWEST_LAYERS = 25, 16  # of a call that is tried in several programs
 MOST_PROGRAMS = 3  # each takes the launching thread 50 us more, of which calls in flight see all
 
@@ -101,11 +104,9 @@ def _single(s: Attempt, strategy: str | Strategy) -> Executable:
     asked(_check_fits, s, plan)
     if strategy == "capacity":
         return bounded(s, plan)
-    return (
-        s.all_host
-        if strategy == "host" and plan.placements == s.all_host.plan.placements
-        else realised(s, plan, strategy)
-    )
+    if strategy == "host" and plan.placements == s.all_host.plan.placements:
+        return s.all_host
+    return own_kernels_too(s, realised(s, plan, strategy))
 
 
 def _check_fits(s: Attempt, plan: Plan) -> None:
@@ -150,7 +151,7 @@ def contest(s: Attempt) -> Found:
         if seconds[best] < CLEAR * seconds["jit"]:
             return _chosen(candidates, best, seconds)
     costs = s.measured_costs()
-    candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
+    candidates["host"] = _as(s.all_host, STRATEGIES["host"](s.graph, costs))
     for name, plan in _promising(s, costs):
         if _worth_a_try(plan, [c.plan for c in candidates.values()], not s.machine.apart):
             candidates[name] = realised(s, plan, name)
@@ -158,7 +159,7 @@ def contest(s: Attempt) -> Found:
     s.plain_ready = True
     # a near thing: XLA on the folded graph may be better than on the function, of which a step's weights are no part
     if min(seconds.values()) > CLEAR * seconds["jit"] and not s.problem.step:
-        candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
+        candidates["device"] = _as(s.all_device, STRATEGIES["device"](s.graph, costs))
         seconds |= _beside_the_best(s, candidates, seconds, (DEVICE,))
     launched = _as_graphs(s, candidates, seconds)
     if launched:
@@ -169,6 +170,11 @@ def contest(s: Attempt) -> Found:
         candidates |= several
         seconds |= _beside_the_best(s, candidates, seconds, several)
     return _chosen(candidates, best_of(s, seconds), seconds)
+
+
+def _as(exe: Executable, plan: Plan) -> Executable:
+    """An executable under the plan that a strategy has for the same placements."""
+    return dataclasses.replace(exe, plan=dataclasses.replace(plan, libraries=exe.plan.libraries))
 
 
 def _beside_the_best(
@@ -185,7 +191,7 @@ def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mappin
     """
     if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
         return {}
-    plans = {DEVICE: STRATEGIES["device"](s.graph, s.measured_costs())}
+    plans = {DEVICE: _as(s.all_device, STRATEGIES["device"](s.graph, s.measured_costs())).plan}
     both = {k: t for k, t in seconds.items() if k != DEVICE and _on_device(candidates[k].plan)}
     fastest = min(both, key=both.__getitem__, default=DEVICE)
     if fastest != DEVICE and both[fastest] < NEAR_GRAPHS * min(seconds.values()):
@@ -208,6 +214,24 @@ def _in_programs(
     count = min(max(round(layers / LAYERS_A_PROGRAM), 2), MOST_PROGRAMS)
     exe = _running(s, f"{name}{IN_PROGRAMS}", dataclasses.replace(candidates[name].plan, programs=count))
     return {f"{name}{IN_PROGRAMS}": exe} if exe else {}
+
+
+def with_own_kernels(s: Attempt, found: Found) -> Found:
+    """The winner of a contest, with the fastest plan that runs on the device compiled once more, so that XLA times the
+    kernels of products that it makes itself beside those of libraries. It alone takes as long as that takes.
+    """
+    own = {k: t for k, t in found.seconds.items() if found.candidates and found.candidates[k].plan.libraries}
+    own = {k: t for k, t in own.items() if _on_device(found.candidates[k].plan)}
+    name = min(own, key=own.__getitem__, default="")
+    if not name or own[name] > NEAR_OWN * min(found.seconds.values()):
+        return found
+    plan = dataclasses.replace(found.candidates[name].plan, libraries=False)
+    exe = _running(s, f"{name}{OWN_KERNELS}", plan)
+    if exe is None:
+        return found
+    candidates = {**found.candidates, f"{name}{OWN_KERNELS}": exe}
+    seconds = {**found.seconds, **_beside_the_best(s, candidates, found.seconds, (name, f"{name}{OWN_KERNELS}"))}
+    return _chosen(candidates, best_of(s, seconds), seconds)
 
 
 def _running(s: Attempt, name: str, plan: Plan) -> Executable | None:
@@ -236,7 +260,7 @@ def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
         bar = lambda k: TURNED if IN_PROGRAMS in k or (lowered is not None and lowered.turned) else FOLDED
         usual = {k: t for k, t in usual.items() if k.split(",")[0] != DEVICE or t <= bar(k) * usual["jit"]}
     handicap = lambda k: (
-        WORTH if AS_GRAPHS in k or IN_PROGRAMS in k else ALONE if k in ("host", "local") and s.machine.apart else 1.0
+        WORTH if any(way in k for way in OTHER_WAYS) else ALONE if k in ("host", "local") and s.machine.apart else 1.0
     )
     order = sorted(usual.keys() - {"jit"}, key=lambda k: (usual[k] / handicap(k), k))
     return next((k for k in order if usual[k] < WORTH * usual["jit"]), "jit")
@@ -255,7 +279,7 @@ def quick_candidates(s: Attempt) -> dict[str, Executable]:
     for name, plan in (switched, *_promising(s, costs)[:1]):
         wins = (plan.predicted or math.inf) + empty_call() < CLEAR * plain
         if wins and _worth_a_try(plan, [s.all_host.plan], False):
-            return found | {name: briefly_balanced(s, s.executable(plan))}
+            return found | {name: briefly_balanced(s, s.candidate(plan))}
     return found if s.problem.step else found | {"device": s.all_device}
 
 
@@ -279,7 +303,7 @@ def _within(s: Attempt) -> Executable:
     costs = s.measured_costs()
     candidates = {
         "capacity": bounded(s, STRATEGIES["capacity"](s.graph, costs)),
-        "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs)),
+        "host": _as(s.all_host, STRATEGIES["host"](s.graph, costs)),
     }
     if not s.fits(candidates["host"].plan):
         del candidates["host"]
@@ -370,4 +394,4 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
 
 
 __all__ = ["CLEAR", "WORTH", "Found", "best_of", "choose", "contest", "forced", "known", "moved"]
-__all__ += ["quick_candidates", "times", "whole_halves", "why"]
+__all__ += ["quick_candidates", "times", "whole_halves", "why", "with_own_kernels"]

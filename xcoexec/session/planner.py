@@ -15,7 +15,7 @@ from ..measure.profile import Progress, silent
 from ..planning.strategies import Strategy
 from .attempt import Attempt
 from .bursts import streamed
-from .contest import choose, contest, known, moved
+from .contest import choose, contest, known, moved, with_own_kernels
 from .problem import Machine, Problem
 from .stages import forget, keep, recalled, record_name, remembered, stages
 
@@ -114,7 +114,8 @@ class Planner:
         """Plans from fresh numbers, as the strategy says. Raises `InterruptedError` when the interpreter ends."""
         attempt = self._attempt(_interruptible, fresh=True)
         auto = self.strategy == "auto"
-        exe = streamed(attempt, contest(attempt)) if auto else choose(attempt, self.strategy, None)
+        found = lambda: streamed(attempt, with_own_kernels(attempt, contest(attempt)))
+        exe = found() if auto else choose(attempt, self.strategy, None)
         self._ended(attempt)
         return exe
 

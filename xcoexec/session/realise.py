@@ -39,7 +39,7 @@ def realised(s: Attempt, plan: Plan, strategy: str | Strategy) -> Executable:
     those that are near and the plan for the contention that calls show.
     """
     if not s.machine.apart or not isinstance(strategy, str) or strategy not in RIVALS:
-        return _balanced(s, s.executable(plan))
+        return _balanced(s, s.candidate(plan))
     plans = [plan]
     for rival in RIVALS[strategy]:
         other = rival(s.graph, s.measured_costs())
@@ -49,7 +49,7 @@ def realised(s: Attempt, plan: Plan, strategy: str | Strategy) -> Executable:
             and all(other.placements != p.placements for p in plans)
         ):
             plans.append(other)
-    made = [s.executable(p) for p in plans]
+    made = [s.candidate(p) for p in plans]
     own, *others = _briefly(s, made) if len(made) > 1 else [0.0]
     return _balanced(s, _planned_again(s, made[int(np.argmin([WORTH * own, *others]))], STRATEGIES[strategy]))
 
@@ -88,9 +88,20 @@ def _planned_again(s: Attempt, exe: Executable, strategy: Strategy) -> Executabl
     divides = any(p.half == SPLIT for p in plan.placements)
     if not divides or bare(plan.placements) == bare(exe.plan.placements) or not s.fits(plan):
         return exe
-    tried = [exe, s.executable(plan)]
+    tried = [exe, s.candidate(plan)]
     now, again = _briefly(s, tried)
     return tried[again < WORTH * now]
+
+
+def own_kernels_too(s: Attempt, exe: Executable) -> Executable:
+    """An executable, or the same for which XLA also times the kernels of products that it makes itself, whichever is
+    faster.
+    """
+    if not exe.plan.libraries:
+        return exe
+    tried = [exe, s.executable(dataclasses.replace(exe.plan, libraries=False))]
+    libraries, all_kernels = _briefly(s, tried)
+    return tried[all_kernels < WORTH * libraries]
 
 
 def _balanced(s: Attempt, exe: Executable) -> Executable:
@@ -139,4 +150,4 @@ def briefly_balanced(s: Attempt, exe: Executable) -> Executable:
     return s.executable(moved)
 
 
-__all__ = ["ENOUGH", "NEAR", "WORTH", "bounded", "briefly_balanced", "realised"]
+__all__ = ["ENOUGH", "NEAR", "WORTH", "bounded", "briefly_balanced", "own_kernels_too", "realised"]

@@ -19,7 +19,7 @@ from ..measure.kept import read, store
 from ..measure.timing import alone
 from .attempt import Attempt
 from .bursts import streamed
-from .contest import CLEAR, WORTH, best_of, contest, quick_candidates, times, whole_halves, why
+from .contest import CLEAR, WORTH, best_of, contest, quick_candidates, times, whole_halves, why, with_own_kernels
 
 EARLY = 0.9  # of plain jax.jit's seconds, below which a plan is in use while layers are measured
 HURRY = 0.7  # of plain jax.jit's seconds: what is expected to take less is worth more of the cores until it is there
@@ -80,7 +80,7 @@ def stages(s: Attempt) -> Iterator[Executable]:
     found = contest(s)
     if s.early:
         yield found.exe
-    exe = streamed(s, found)
+    exe = streamed(s, with_own_kernels(s, found))
     if exe.plan.measured:
         # a step's plan has yet to win in its caller's calls
         keep(s, exe, whole=not s.problem.step or (exe.lowered is None and exe.in_flight is None))
