@@ -159,9 +159,11 @@ def layout(segment: Any, offsets: Mapping[Any, int], nbytes: int) -> Layout:
 
 
 def fill(memory: Memory, start: int, parts: Iterable[tuple[int, int, Any]]) -> None:
-    """Zeroes in the borders of temporaries that have one."""
+    """Zeroes in the borders of temporaries that have one, and in all of a loop's, which are not told apart."""
     for at, n, geometry in parts:
-        if geometry is not None:
+        if geometry is not None and geometry[0] == "loop":
+            memory.view(start + at, n, np.uint8)[:] = 0
+        elif geometry is not None:
             shape, halo, free = geometry
             outer = tuple(lo + m + hi for m, (lo, hi) in zip(shape, halo, strict=True))
             outer = (*outer[:-1], outer[-1] + free)

@@ -15,6 +15,7 @@ from jax import lax
 import xcoexec
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.assembly import Segment
+from xcoexec.codegen.segment.steps import Looped
 from xcoexec.codegen.target import Target
 from xcoexec.partition.split import split
 
@@ -95,6 +96,33 @@ def test_rows_that_are_words_already_are_read_where_they_lie(isa: Target, dtype:
     unit = isa.unit(dtype)
     ready = unit is not None and not unit.shift and unit.per == 4 // x.itemsize and k % (unit.per * unit.step) == 0
     assert (len(segment.steps) == 1) is ready
+
+
+@EVERY
+@TYPES
+@pytest.mark.parametrize("reverse", [False, True])
+def test_turns_of_a_loop_read_what_came_in_for_all_of_them(isa: Target, dtype: str, reverse: bool) -> None:
+    """A turn has no arguments of its own, whatever types its arrays have."""
+    w, x = np.asarray((8 * array(6, 5, seed=1)).astype(dtype)), np.asarray((8 * array(4, 3, 7, 6)).astype(dtype))
+    wide = jnp.int32 if dtype == "int8" else jnp.float32
+
+    def fn(w: Any, x: Any) -> Any:
+        def turn(c: Any, x: Any) -> Any:
+            rows = jnp.where(c > 0, x[:, 2], x[:, 3])
+            y = lax.dot_general(rows, w[0], (((1,), (0,)), ((), ())), preferred_element_type=wide)
+            return y.sum() - c, y
+
+        return lax.scan(turn, jnp.ones((), wide), x, reverse=reverse)
+
+    (carried, got), segment = called(fn, [w], x, isa)
+    c, want = 1.0, np.zeros((4, 3, 5))
+    for i in range(4)[:: -1 if reverse else 1]:
+        want[i] = x.astype(np.float64)[i, :, 2 if c > 0 else 3] @ w.astype(np.float64)
+        c = want[i].sum() - c
+    assert error(carried, np.asarray(c)) < 1e-5 and error(got, want) < 1e-5
+    (word,) = (word for step in segment.steps for word in step.words if isinstance(word, Looped))
+    read = {b for step in word.steps for b in step.reads if b.kind == "arg"}
+    assert {b.nbytes for b in read} <= {segment.blob_bytes}, "only the packed weights are arguments of a turn"
 
 
 def test_one_element_and_whole_numbers_are_left_to_xla() -> None:

@@ -99,7 +99,9 @@ class _Turn(Context):
 
     def __init__(self, loop: _Loop, program: Program, threads: int, part_of: Mapping[Value, Value]):
         self.loop, self.outer, self.part_of = loop, loop.ctx, part_of
-        super().__init__(program, loop.ctx.target, threads, dataclasses.replace(loop.ctx.rules, cut=None))
+        # the arrays of a turn are those of the program around it, which holds them in 4 bytes an element
+        rules = dataclasses.replace(loop.ctx.rules, cut=None, convert=None)
+        super().__init__(program, loop.ctx.target, threads, rules)
         self._parts: dict[Hashable, Ref] = {}
 
     def pack(self, nbytes: int, packer: Packer, key: Hashable) -> Ref:
