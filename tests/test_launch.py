@@ -217,17 +217,17 @@ def test_a_named_strategy_has_the_faster_kernels_too(monkeypatch: pytest.MonkeyP
     assert not contest.choose(s, "auto", plan).plan.libraries, "a plan of the user's is as it says"
 
 
-def test_few_kernels_are_timed_where_libraries_have_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products of types and of ways that cuBLAS does not know are left to kernels of XLA's own."""
+def test_few_kernels_are_timed_where_libraries_are_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is where all products are of f32 that must not be rounded to TF32."""
     asks = lambda fn, *args: cuda.RECORD.libraries(stages_of(fn, *args, weights=1)[1].program.ops)
     w, x = array(8, 8), array(2, 8)
     exact = lambda w, x: jnp.dot(x, w, precision="highest")
-    turns = lambda w, x: lax.scan(lambda c, _: (jnp.tanh(c @ w), None), x, None, 3)[0]
-    for fn in (lambda w, x: x @ w, exact, turns):
-        assert asks(fn, w, x) == {cuda.OWN_PRODUCTS: False}
-    several = lambda w, x: jnp.dot(x, w, precision=lax.DotAlgorithmPreset.TF32_TF32_F32_X3)
+    turns = lambda w, x: lax.scan(lambda c, _: (jnp.tanh(exact(w, c)), None), x, None, 3)[0]
+    assert asks(exact, w, x) == asks(turns, w, x) == {cuda.OWN_PRODUCTS: False}
     whole = lambda w, x: lax.dot(x.astype(jnp.int8), w.astype(jnp.int8), preferred_element_type=jnp.int32)
-    for fn in (lambda w, x: jnp.tanh(x + w[:2]), several, whole):
+    rounded = lambda w, x: exact(w, jnp.tanh(x @ w))
+    narrow = lambda w, x: exact(w.astype(jnp.bfloat16), x.astype(jnp.bfloat16))
+    for fn in (lambda w, x: jnp.tanh(x + w[:2]), lambda w, x: x @ w, rounded, narrow, whole):
         assert asks(fn, w, x) == {}
     monkeypatch.setenv("XLA_FLAGS", f"--{cuda.OWN_PRODUCTS}=true")
     assert asks(exact, w, x) == {}, "somebody wants them"

@@ -24,7 +24,6 @@ BLOCKS_A_MULTIPROCESSOR = 4
 BUSES = pathlib.Path("/sys/bus/pci/devices")
 CHANNELS_FIRST = "xla_gpu_force_conv_nchw"  # XLA's option
 OWN_PRODUCTS = "xla_gpu_enable_triton_gemm"  # XLA's option
-LIBRARY_TYPES = ("float16", "bfloat16", "float32", "float64")  # of products that cuBLAS computes at their full rate
 #: XLA's option that lists what becomes part of CUDA graphs, and its usual list with convolutions
 GRAPHS, LAUNCHED = "xla_gpu_enable_command_buffer", "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,CONVOLUTION"
 
@@ -245,14 +244,16 @@ def _graphs(ops: Sequence[Op]) -> dict[str, object]:
 
 def _libraries(ops: Sequence[Op]) -> dict[str, object]:
     """For each shape of a matrix product XLA compiles and times dozens of kernels that it makes itself (Triton) beside
-    those of cuBLAS: 27 s for BERT in f32, and 1.5 s without them, where calls take 2 % longer (8 multiprocessors of
-    an H100). Products of a plan's parts have shapes of their own, so that each plan that is tried would take that.
-    Who says in the environment which kernels are made has the last word.
+    those of cuBLAS. Where f32 must not be rounded to TF32 that takes 27 s for BERT, and 1.5 s without them, and calls
+    take 2 % longer then (8 multiprocessors of an H100). Products of a plan's parts have shapes of their own, so that
+    each plan that is tried would take that. In TF32 the same takes 5 to 7 s, and its kernels are up to a quarter
+    faster. Who says in the environment which kernels are made has the last word.
     """
     products = [op for op in _inner(ops) if op.prim == "dot_general"]
+    exact = lambda op: op.out.dtype == "float32" and _highest(op.params.get("precision"))
     asked = OWN_PRODUCTS in config.xla_flags()
-    known = bool(products) and all(map(_by_libraries, products))
-    return {OWN_PRODUCTS: False} if known and not asked and xla_knows(OWN_PRODUCTS) else {}
+    libraries = bool(products) and all(map(exact, products)) and not asked and xla_knows(OWN_PRODUCTS)
+    return {OWN_PRODUCTS: False} if libraries else {}
 
 
 def _inner(ops: Iterable[Op]) -> Iterator[Op]:
@@ -260,12 +261,6 @@ def _inner(ops: Iterable[Op]) -> Iterator[Op]:
     for op in ops:
         yield op
         yield from _inner(op.body.all_ops) if op.body is not None else ()
-
-
-def _by_libraries(product: Op) -> bool:
-    """Whether cuBLAS has kernels for a matrix product: its types, and no way of computing it that JAX names."""
-    usual = _precisions(product.params.get("precision")) <= {"NONE", "DEFAULT", "HIGH", "HIGHEST"}
-    return usual and all(v.dtype in LIBRARY_TYPES for v in product.ins)
 
 
 def _filters(ops: Sequence[Op], options: Mapping[str, object]) -> dict[Value, tuple[int, ...]]:
@@ -283,13 +278,8 @@ def _filters(ops: Sequence[Op], options: Mapping[str, object]) -> dict[Value, tu
 
 def _highest(precision: object) -> bool:
     """Whether JAX's precision, or that of both operands, is the highest."""
-    return _precisions(precision) == {"HIGHEST"}
-
-
-def _precisions(precision: object) -> set[str]:
-    """JAX's names of a precision, or of those of both operands."""
     both = precision if isinstance(precision, tuple) else (precision,)
-    return {str(p).split(".")[-1].upper() for p in both}
+    return all(str(p).split(".")[-1].upper() == "HIGHEST" for p in both)
 
 
 RECORD = register(

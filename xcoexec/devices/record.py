@@ -29,8 +29,8 @@ class Device:
     host half. `tuning`: XLA's option that names the folder where its compiler keeps which kernels were the fastest on
     this device ("" where it times none). `compiling(operations)`: its options with which these are the fastest there;
     `graphs(operations)`: its options by which their kernels are launched many at once; none where they are anyway, or
-    never; `libraries(operations)`: its options by which libraries alone compute matrix products, where their types
-    allow that and programs then compile in a small part of the time. `filters(operations, options)`: constants -> the
+    never; `libraries(operations)`: its options by which libraries alone compute matrix products, where these are about
+    as fast and programs then compile in a small part of the time. `filters(operations, options)`: constants -> the
     other order of their axes in which its kernels read them.
     """
 
