@@ -142,16 +142,16 @@ def target(isa: str | None = None) -> Target:
         raise ValueError(f"XCOEXEC_ISA: got {chosen!r}; this {platform.machine()} CPU runs {', '.join(runnable)}.")
     _, vl, registers, off = ISAS[chosen]
     flags = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
-    resident = _bytes(LAST_CACHE) // 2 if cpu in FAST_LAST_CACHE else 0
+    resident = cache_bytes(LAST_CACHE) // 2 if cpu in FAST_LAST_CACHE else 0
     return Target(chosen, vl, registers, cpu, ",".join(s for s in (flags, off) if s), _kept(), resident)
 
 
 def _kept() -> int:
     """Half of the second cache, a quarter of a MiB at least, 1 MiB at most."""
-    return min(max(_bytes(SECOND_CACHE) // 2, 1 << 18), 1 << 20)
+    return min(max(cache_bytes(SECOND_CACHE) // 2, 1 << 18), 1 << 20)
 
 
-def _bytes(size: pathlib.Path) -> int:
+def cache_bytes(size: pathlib.Path) -> int:
     """The bytes of a cache as Linux knows it; 0 on another system."""
     try:
         return int(size.read_text().strip().removesuffix("K")) << 10

@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import functools
 import os
-import pathlib
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NotRequired, TypedDict
@@ -31,11 +30,11 @@ from ..segment.cuts import Cut
 from ..segment.descriptor import Runtime
 from ..segment.steps import Step
 from ..segment.strips import fused
-from ..target import Target
+from ..target import SECOND_CACHE, Target, cache_bytes
 from ..target import target as host_target
 
 SPIN_SECONDS = 50e-6
-CACHE_SIZE, SECOND_CACHE = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/index2/size"), 1 << 20  # bytes
+USUAL_CACHE = 1 << 20  # bytes of a second cache, where the system does not tell
 MAX_WORKERS = 255
 GROWN = 4  # weights that Winograd's larger tiles transform become so many times as large
 TRACED = 1 << 14  # entries of a trace: 64 threads in 256 steps
@@ -68,10 +67,7 @@ def wake(mutex: int, cond: int) -> None:
 
 def second_cache() -> int:
     """Bytes of a core's second cache; a common size where the system does not tell."""
-    try:
-        return int(CACHE_SIZE.read_text().strip().removesuffix("K")) << 10
-    except (ValueError, OSError):
-        return SECOND_CACHE
+    return cache_bytes(SECOND_CACHE) or USUAL_CACHE
 
 
 class Team:
