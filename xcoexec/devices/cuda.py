@@ -229,8 +229,7 @@ def _compiling(ops: Sequence[Op]) -> dict[str, object]:
     own (a fifth of ResNet-18's seconds on 8 multiprocessors of an H100).
     """
     convs = [op for op in ops if op.prim == "conv_general_dilated"]
-    exact = lambda op: op.out.dtype == "float32" and _highest(op.params.get("precision"))
-    return {CHANNELS_FIRST: True} if convs and all(map(exact, convs)) and xla_knows(CHANNELS_FIRST) else {}
+    return {CHANNELS_FIRST: True} if convs and all(map(_exact, convs)) and xla_knows(CHANNELS_FIRST) else {}
 
 
 def _graphs(ops: Sequence[Op]) -> dict[str, object]:
@@ -250,9 +249,8 @@ def _libraries(ops: Sequence[Op]) -> dict[str, object]:
     faster. Who says in the environment which kernels are made has the last word.
     """
     products = [op for op in _inner(ops) if op.prim == "dot_general"]
-    exact = lambda op: op.out.dtype == "float32" and _highest(op.params.get("precision"))
     asked = OWN_PRODUCTS in config.xla_flags()
-    libraries = bool(products) and all(map(exact, products)) and not asked and xla_knows(OWN_PRODUCTS)
+    libraries = bool(products) and all(map(_exact, products)) and not asked and xla_knows(OWN_PRODUCTS)
     return {OWN_PRODUCTS: False} if libraries else {}
 
 
@@ -276,10 +274,11 @@ def _filters(ops: Sequence[Op], options: Mapping[str, object]) -> dict[Value, tu
     return found
 
 
-def _highest(precision: object) -> bool:
-    """Whether JAX's precision, or that of both operands, is the highest."""
+def _exact(op: Op) -> bool:
+    """Whether f32 must not be rounded to TF32: JAX's precision, or that of both operands, is the highest."""
+    precision = op.params.get("precision")
     both = precision if isinstance(precision, tuple) else (precision,)
-    return all(str(p).split(".")[-1].upper() == "HIGHEST" for p in both)
+    return op.out.dtype == "float32" and all(str(p).split(".")[-1].upper() == "HIGHEST" for p in both)
 
 
 RECORD = register(

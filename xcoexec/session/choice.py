@@ -19,8 +19,8 @@ MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
 AS_BEFORE = 1.1  # times what a call of a plan took in a process before
 PATIENCE_SECONDS = 2.0  # that it may take longer than that before plain jax.jit is compiled to be compared with
 REST_CALLS, REST_SECONDS = 256, 0.1  # the most calls of a plan, and their seconds, without a look
-PLAIN_CALLS, PLAIN_SECONDS = 1024, 0.3  # the same of plain jax.jit, by which nothing is measured
 LEAST_CALLS = 16  # the same where nobody knows what one takes
+PLAIN_CALLS, PLAIN_SECONDS = 1024, 0.3  # the same of plain jax.jit, by which nothing is measured
 
 
 class Choice:
