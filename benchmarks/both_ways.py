@@ -27,6 +27,7 @@ from xcoexec.tools.machine import environment
 
 from .gpu import MODELS as GPU_MODELS
 from .networks import NETWORKS, get
+from .settled import settle
 
 MODELS = (
     *GPU_MODELS,
@@ -34,7 +35,6 @@ MODELS = (
     *NETWORKS,
 )
 IN_FLIGHT = 30
-SETTLED_CALLS, SETTLED_SECONDS = 200, 1.0  # of each way, in which the plan is compared in use
 ROUNDS, BLOCK_SECONDS = 11, 0.15
 Call = Callable[[], Any]
 
@@ -68,10 +68,7 @@ def one(name: str, rounds: int) -> dict[str, Any]:
         "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
     }
     for way, flight in WAYS.items():
-        end, count = time.perf_counter() + SETTLED_SECONDS, 0
-        while count < SETTLED_CALLS and (count < IN_FLIGHT or time.perf_counter() < end):
-            jax.block_until_ready([calls["ours"]() for _ in range(flight)])
-            count += flight
+        settle(calls["ours"], flight)
         found[way] = {k: [] for k in calls}
         for r in range(rounds):
             for k in list(calls)[:: 1 if r % 2 else -1]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 
 import xcoexec
@@ -22,6 +23,7 @@ from xcoexec.session.choice import PLAIN_SECONDS
 from xcoexec.session.session import Session
 from xcoexec.session.usage import (
     BLOCK,
+    BLOCKS,
     EVERY,
     FIRST,
     FLOW_BLOCK,
@@ -114,7 +116,7 @@ def loop(alone: float) -> Loop:
     return Loop(Trial(alone, lambda: clock[0]), clock)
 
 
-ALL = FIRST + 2 * BLOCK * MOST_PAIRS + 1
+ALL = FIRST + BLOCKS * BLOCK * MOST_PAIRS + 1
 
 
 def test_a_loop_that_is_faster_than_jit_alone_needs_no_call_of_it() -> None:
@@ -142,8 +144,8 @@ def test_two_clear_pairs_are_enough(plan: float, verdict: str) -> None:
 
 def test_two_clear_pairs_that_disagree_are_not_enough() -> None:
     found = loop(alone=0.1)
-    turn = lambda plain, i: 1.0 if plain else 0.8 if i < FIRST + 2 * BLOCK else 1.3
-    assert found.turns(FIRST + 4 * BLOCK + 1, turn) == "" and len(found.trial.pairs) == usage.CLEAR_PAIRS
+    turn = lambda plain, i: 1.0 if plain else 0.8 if i < FIRST + BLOCKS * BLOCK else 1.3
+    assert found.turns(FIRST + 2 * BLOCKS * BLOCK + 1, turn) == "" and len(found.trial.pairs) == usage.CLEAR_PAIRS
 
 
 @pytest.mark.parametrize(("plan", "jit", "verdict"), [(1.1, 1.0, "jit"), (1.0, 1.1, "plan")])
@@ -152,14 +154,22 @@ def test_both_take_blocks_of_calls_in_turn(plan: float, jit: float, verdict: str
     assert found.turns(ALL, lambda plain, i: jit if plain else plan) == verdict
     assert 0 < sum(found.plain) <= 4 * BLOCK, "four pairs agree"
     assert found.trial.medians() == pytest.approx((plan, jit))
-    assert not any(found.plain[:FIRST]) and found.plain[FIRST : FIRST + 4 * BLOCK] == (
-        [False] * BLOCK + [True] * 2 * BLOCK + [False] * BLOCK
-    )
+    turns = [found.plain[i] for i in range(FIRST, FIRST + 2 * BLOCKS * BLOCK, BLOCK)]
+    assert not any(found.plain[:FIRST]) and turns == [False, True, False, False, False, False, True, False]
+
+
+def test_most_calls_that_are_compared_have_the_plan() -> None:
+    """Who takes the median of them sees what the plan takes."""
+    found = loop(alone=0.1)
+    while not found.turns(1, lambda plain, i: 1.0 if plain else 0.9):
+        pass
+    seen = [1.0 if plain else 0.9 for plain in found.plain]
+    assert np.median(seen) == 0.9 and np.mean(seen) < 0.925
 
 
 def test_a_loop_of_noise_decides_nothing() -> None:
     found = loop(alone=0.1)
-    even = lambda i: (i - FIRST) // (2 * BLOCK) % 2 == 0
+    even = lambda i: (i - FIRST) // (BLOCKS * BLOCK) % 2 == 0
     assert found.turns(ALL, lambda plain, i: 1.0 + 0.2 * (plain == even(i))) == "open"
 
 
@@ -521,7 +531,7 @@ def test_real_calls_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contest, "times", lambda s, candidates: dict.fromkeys(candidates, 1e-9) | {"host": 9e-10})
     monkeypatch.setattr(bursts, "_in_flight", fitting("host"))
     fast, want = co(dense, W, strategy="auto"), oracle(dense, W, X)
-    for _ in range(FIRST + 2 * SHORT_BLOCK * MOST_PAIRS + 2):  # calls of 1e-9 s are compared in these blocks
+    for _ in range(FIRST + BLOCKS * SHORT_BLOCK * MOST_PAIRS + 2):  # calls of 1e-9 s are compared in these blocks
         assert error(jax.block_until_ready(fast(X)), want) < 1e-5
     found = fast.session()
     assert found.choice.trial is None and found.history == [found.plan().chosen] * found.plain

@@ -22,9 +22,11 @@ FIRST = 8  # calls behind a swap that are not compared: caches and threads wake 
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
 #: the same of calls below so many seconds: threads of plain jax.jit that sleep between calls wake up within a block
 SHORT_SECONDS, SHORT_BLOCK = 1e-3, 20
-LEAST_PAIRS, MOST_PAIRS = 4, 16  # of blocks that are compared, one of each executable
+BLOCKS = 4  # that are compared with each other, one of them plain jax.jit's: most calls have what was chosen
+LEAST_PAIRS, MOST_PAIRS = 4, 16  # of executables that are compared, in so many blocks each
 CLEAR_PAIRS = 2  # of them that are enough where both are clear, and say the same
-FLOW_BLOCK, FLOW_DROPPED = 96, 32  # the same of calls in flight, and those of a block that are not compared
+FLOW_BLOCK, FLOW_DROPPED = 96, 32  # calls in flight of a block, and those of it that are not compared
+FLOW_BLOCKS = 2  # of them that are compared with each other
 FLOW_PAIRS, FLOW_GAIN = 6, 0.97  # the most pairs, and the share of jax.jit's seconds below which a plan takes them
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
@@ -92,7 +94,7 @@ class Habit:
 
 class Trial:
     """Whether the caller's own loop is faster with a plan than with plain `jax.jit`: both take blocks of its calls in
-    turn, and the seconds from one call's beginning to the next one's are compared, pair by pair.
+    turn, the plan most of them, and the seconds from one call's beginning to the next one's are compared, pair by pair.
 
     `alone`: seconds of a call of plain `jax.jit` that was measured alone. A loop that is clearly faster than that, or
     than `sure` seconds, needs no comparison. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop
@@ -101,6 +103,7 @@ class Trial:
     """
 
     block: int = BLOCK
+    blocks: ClassVar[int] = BLOCKS  # of a pair
     dropped: ClassVar[int] = 1  # calls of a block that are not compared
     most: ClassVar[int] = MOST_PAIRS
     flows: ClassVar[bool] = False
@@ -159,9 +162,11 @@ class Trial:
         return self._calls > 0
 
     def _plain_at(self, call: int) -> bool:
-        """Which executable takes a call: plan, jit, jit, plan and so on, so that both come first as often."""
-        block = (call - FIRST) // self.block
-        return call >= FIRST and block % 4 in (1, 2)
+        """Which executable takes a call: plain `jax.jit` the second block of a pair, and the last but one of the next,
+        so that each comes as often behind the other.
+        """
+        pair, place = divmod((call - FIRST) // self.block, self.blocks)
+        return call >= FIRST and place == (self.blocks - 2 if pair % 2 else 1)
 
     def _note(self, seconds: float, waited: bool, calls: int = 1) -> None:
         """So many calls are over, one or the last of a block, that took so many seconds until the next one began."""
@@ -175,7 +180,7 @@ class Trial:
             self._samples[plain].append(max(seconds - self.looks, 0.0) / calls if plain else seconds)
             if waited:
                 self._ends[plain].append(len(self._samples[plain]))
-        place = (call - FIRST + 1) % (2 * self.block)
+        place = (call - FIRST + 1) % (self.blocks * self.block)
         if place == self.block and not self.pairs and self._samples[0] and self._typical(0) < self._sure:
             self.verdict = "plan"
         elif place == 0:
@@ -186,7 +191,7 @@ class Trial:
         return float(np.median(self._samples[which]))
 
     def _pair(self) -> None:
-        """A block of each is over."""
+        """The blocks of a pair are over."""
         if all(self._samples):
             self.pairs.append((self._typical(0), self._typical(1)))
         self._samples, self._ends = ([], []), ([], [])
@@ -195,7 +200,7 @@ class Trial:
             self.verdict = "jit" if lost else "plan"
         elif many == self.most:
             self.verdict = self._at_last(lost, many)
-        elif self._missed > 2 * self.block * LEAST_PAIRS:
+        elif self._missed > self.blocks * self.block * LEAST_PAIRS:
             self.verdict = "open"
 
     def _at_last(self, lost: int, many: int) -> str:
@@ -230,7 +235,7 @@ class FlowTrial(Trial):
     at. A plan has to show that it gains something: nobody waits for what it has gained in a single call.
     """
 
-    block, dropped, most, flows = FLOW_BLOCK, FLOW_DROPPED, FLOW_PAIRS, True
+    block, blocks, dropped, most, flows = FLOW_BLOCK, FLOW_BLOCKS, FLOW_DROPPED, FLOW_PAIRS, True
 
     def waits(self) -> None:
         """A call waits for its result: after many of them the comparison ends."""
