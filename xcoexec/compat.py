@@ -192,7 +192,7 @@ def primitives(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
 
 
 #: primitives of operations that no trace made
-MADE = {"slice": jax.lax.slice_p, "concatenate": jax.lax.concatenate_p}
+MADE = {"slice": jax.lax.slice_p, "concatenate": jax.lax.concatenate_p, "add": jax.lax.add_p}
 
 
 def bind(primitive: Primitive, args: Sequence[ArrayLike], params: dict[str, object]) -> list[jax.Array]:

@@ -154,15 +154,20 @@ def transpose(op: Op, axis: int, start: int, stop: int) -> Need:
 
 
 def reshape(op: Op, axis: int, start: int, stop: int) -> Need:
-    """An axis passes through when the reshape leaves it and everything before it alone (up to ones).
+    """An axis passes through when the reshape leaves it and everything before it alone (up to ones), and whole blocks
+    of one where it splits that into blocks, or joins it with the axes behind it: heads of a model's features.
 
-    Raises `Indivisible` for an axis that the reshape regroups.
+    Raises `Indivisible` for an axis that the reshape regroups otherwise, and for a range that cuts a block.
     """
     source, target = op.ins[0].shape, op.out.shape
+    sizes = tuple(stop - start if d == axis else m for d, m in enumerate(op.params["new_sizes"]))
     for i, n in enumerate(source):
-        if n == target[axis] and math.prod(source[:i]) == math.prod(target[:axis]):
-            sizes = tuple(stop - start if d == axis else m for d, m in enumerate(op.params["new_sizes"]))
-            return Need(((i, start, stop),), {"new_sizes": sizes})
+        if (n < 2 and n != target[axis]) or math.prod(source[:i]) != math.prod(target[:axis]):
+            continue
+        up, down = n % target[axis] == 0, target[axis] % n == 0
+        many, few = n // target[axis] if up else 1, target[axis] // n if down else 1
+        if (up or down) and start % few == 0 == stop % few:
+            return Need(((i, start * many // few, stop * many // few),), {"new_sizes": sizes})
     raise Indivisible(
         f"reshape {source} -> {target} regroups dimension {axis}; a part of it is no part of the operand."
     )

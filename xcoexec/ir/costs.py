@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TypedDict, Unpack, cast
 
-from .words import DEVICE, HOST
+from .words import DEVICE, HOST, SUMS
 
 Points = Mapping[str, tuple[tuple[float, float], ...]]  # dim -> (share, seconds) of parts of a layer, ascending
 Parts = Mapping[int, Points]  # by layer index
@@ -70,10 +70,11 @@ class Costs:
         return cast(tuple[float, ...], self.seconds[DEVICE])
 
     def part(self, device: str, layer: int, dim: str, share: float) -> float:
-        """Seconds of a share (0..1) of a layer along `dim` on a device: between measured points a straight line.
-        Raises `KeyError` for a device that the costs do not name.
+        """Seconds of a share (0..1) of a layer along `dim` on a device: between measured points a straight line. A part
+        of a product's sums costs what one of its channels costs. Raises `KeyError` for a device that the costs do not
+        name.
         """
-        points = self.parts.get(device, {}).get(layer, {}).get(dim, ())
+        points = self.parts.get(device, {}).get(layer, {}).get("channel" if dim == SUMS else dim, ())
         return _between(points, self.seconds[device][layer] or 0.0, share)
 
     def exchange(self, nbytes: float) -> float:

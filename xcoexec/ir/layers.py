@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Mapping
 
 from ..codegen.program import Group, Op, Program, Value, consumers, external, format_params
+from .geometry import Sums, axis_of, sums_of
+from .words import SUMS
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,6 +55,28 @@ class Layer:
     def ins(self) -> tuple[Value, ...]:
         """What it reads and does not make, weights too, in order of first use."""
         return external(self.ops)
+
+    @functools.cached_property
+    def sums(self) -> Sums | None:
+        """What it sums over, along which it can be split with the layers before it; None where it cannot."""
+        return sums_of(self.group)
+
+    def extent(self, dim: str) -> int:
+        """Indices that it is divided along a dimension by; 0 where it has no such dimension."""
+        if dim == SUMS:
+            return self.sums.size if self.sums is not None else 0
+        axis = axis_of(self.group, dim)
+        return 0 if axis is None else self.out.shape[axis]
+
+    def requests(self, dim: str, start: int, stop: int) -> dict[Value, tuple[int, int, int]]:
+        """Value -> (axis, `start`, `stop`): its result, or along "sums" what it multiplies, for these indices.
+        Raises `ValueError` for a dimension that it has not.
+        """
+        if not self.extent(dim):
+            raise ValueError(f"requests: got {dim!r}, which {self.name!r} has not; valid is a dimension that it has.")
+        if dim == SUMS and self.sums is not None:
+            return self.sums.requests(start, stop)
+        return {self.out: (axis_of(self.group, dim) or 0, start, stop)}
 
     @functools.cached_property
     def signature(self) -> str:

@@ -16,10 +16,12 @@ class Placement:
     """Where one layer runs. `p_cpu` (0..1) is the host half's share along `dim`; `predicted` seconds.
 
     Neighbouring split layers with the same `chain` (not 0) exchange nothing between them: the last one's result and the
-    others that are read outside of the chain are divided, and each half computes what its parts need. `reads`,
-    `writes`: how what the host half takes and gives crosses to a device of its own, "mapped" (kernels in host-mapped
-    memory) or "copy" (copy engines); "" where nothing crosses. `streamed` (0..1, of the whole layer): what the device
-    half computes from weights that come over at every call, in so many `pieces`; the rest of its weights is resident.
+    others that are read outside of the chain are divided, and each half computes what its parts need. Along "sums" the
+    last one is a product, of whose sums each half adds up its part of the indices, from what it has computed itself;
+    the device half then adds both and does what is behind the product. `reads`, `writes`: how what the host half takes
+    and gives crosses to a device of its own, "mapped" (kernels in host-mapped memory) or "copy" (copy engines); ""
+    where nothing crosses. `streamed` (0..1, of the whole layer): what the device half computes from weights that come
+    over at every call, in so many `pieces`; the rest of its weights is resident.
     """
 
     layer: str
@@ -65,7 +67,7 @@ def divided_axis(layer: Layer, dim: str, size: int) -> int | None:
 
 def chain_results(graph: LayerGraph, members: Sequence[Layer], dim: str) -> dict[Value, int | None]:
     """The results of a chain's layers that are read outside of it, the last one's last, and along which axis each is
-    divided (None: it cannot be).
+    divided (None: it cannot be; a chain along "sums" leaves no result that is).
     """
     last = members[-1]
     axis = axis_of(last.group, dim)
@@ -81,7 +83,6 @@ def bounds(layer: Layer, place: Placement, apart: bool = True) -> tuple[int, int
     the axis of the placement's dimension; (0, 0, 0) where the result has no such axis. `apart`: the device half has a
     memory of its own, so that weights can be streamed.
     """
-    axis = axis_of(layer.group, place.dim)
-    size, granule = layer.out.shape[axis] if axis is not None else 0, layer.dims.get(place.dim, 1)
+    size, granule = layer.extent(place.dim), layer.dims.get(place.dim, 1)
     at = cut(size, granule, place.p_cpu) if place.half == SPLIT else 0
     return at, max(at, size - cut(size, granule, place.streamed)) if apart else size, size

@@ -12,7 +12,7 @@ from ..errors import PlanError
 from . import plan_json
 from .placement import Placement
 from .text import duration, html_table, html_text, plan_text, where
-from .words import DIMS, PLAN_VERSION, SPLIT
+from .words import AXES, PLAN_VERSION, SPLIT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Plan:
         """
         if isinstance(p_cpu, bool) or not isinstance(p_cpu, numbers.Real) or not 0.0 <= p_cpu <= 1.0:
             raise PlanError(f"Plan.uniform: got p_cpu={p_cpu!r}; valid is 0 to 1.")
-        if dim not in DIMS:
-            raise PlanError(f"Plan.uniform: got dim={dim!r}; valid is {' or '.join(map(repr, DIMS))}.")
+        if dim not in AXES:
+            raise PlanError(f"Plan.uniform: got dim={dim!r}; valid is {' or '.join(map(repr, AXES))}.")
         return UniformPlan(float(p_cpu), dim)
 
     def __str__(self) -> str:

@@ -18,6 +18,7 @@ BEFORE: Mapping[int, Mapping[str, object]] = {
     3: {"graphs": False, "programs": 1, "libraries": False},
     4: {"programs": 1, "libraries": False},
     5: {"libraries": False},
+    6: {},
 }
 MOST_PROGRAMS = 64
 SHARE = Number(0, 1)

@@ -11,7 +11,7 @@ from .layers import Layer, LayerGraph
 from .placement import Placement, chain_results, chains
 from .plan import Plan, fields
 from .plan_json import check
-from .words import DEVICE, HOST, PLACES, SPLIT
+from .words import DEVICE, HOST, PLACES, SPLIT, SUMS
 
 
 def check_graph(graph: LayerGraph) -> None:
@@ -60,6 +60,9 @@ def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: Lay
             "valid is one for all of it."
         )
     dim = places[-1].dim
+    if dim == SUMS:
+        _check_sums(layers, graph)
+        return
     results = chain_results(graph, layers, dim)
     if results[layers[-1].out] is None:
         raise PlanError(f"plan: got a chain along {dim!r}; its last layer {places[-1].layer!r} has no such dimension.")
@@ -68,6 +71,21 @@ def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: Lay
             raise PlanError(
                 f"plan: got a chain along {dim!r} that ends with {places[-1].layer!r}, but {x.name!r} in it is read "
                 "outside of it and has no such dimension of the same size."
+            )
+
+
+def _check_sums(layers: Sequence[Layer], graph: LayerGraph) -> None:
+    """A chain that ends with a product whose sums can be divided, of which nothing else is read outside."""
+    last, inner = layers[-1], chain_results(graph, layers, SUMS).keys() - {layers[-1].out}
+    if last.sums is None:
+        raise PlanError(
+            f"plan: got a split along {SUMS!r} that ends with {last.name!r}; valid is a product with float32 results."
+        )
+    for x in layers[:-1]:
+        if any(v in inner for v in x.outs):
+            raise PlanError(
+                f"plan: got a chain along {SUMS!r} that ends with {last.name!r}, but {x.name!r} in it is read outside "
+                "of it."
             )
 
 
@@ -98,7 +116,9 @@ def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
             f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; "
             "valid for it is 0 or 1, in one piece."
         )
-    if (
+    if place.half == SPLIT and place.dim == SUMS and not place.chain:
+        _check_sums([layer], graph)
+    elif (
         place.half == SPLIT
         and not place.chain
         and (place.dim not in layer.dims or axis_of(layer.group, place.dim) is None)

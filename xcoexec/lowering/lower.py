@@ -22,7 +22,7 @@ from ..devices.registry import connected, device_of
 from ..frontend.fold import Folded
 from ..ir.layers import LayerGraph
 from ..ir.placement import Placement, bounds, chain_results, chains
-from ..ir.words import HOST, SPLIT
+from ..ir.words import HOST, SPLIT, SUMS
 from ..partition.split import Slice
 from .emit import Asynchronous, Halves, Synchronous, register, turned_back
 from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
@@ -182,6 +182,9 @@ def lower(
         last = layers[-1]
         place = placements[last.index]
         at, resident, size = bounds(last, place, device.apart)
+        if place.dim == SUMS and 0 < at < size:
+            plan.summed(layers, at)
+            continue
         if 0 < at < size or 0 < resident < size or (size and resident == 0 and place.pieces > 1):
             axes = {v: axis for v, axis in chain_results(graph, layers, place.dim).items() if axis is not None}
             plan.divided(layers, axes, at, resident, place.pieces)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from ..codegen.program import Group, Op, Program, Value, consumers, external
 from ..codegen.rules.primitives import is_broadcast
 from ..codegen.segment.assembly import Segment
+from ..errors import SplitError
 from ..ir.layers import Layer, LayerGraph
 from ..ir.placement import Placement
 from ..ir.streaming import STREAMED_BYTES
-from ..partition.split import Part, Slice, split_all
+from ..partition.split import Part, Slice, split_all, split_sums
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,7 +29,8 @@ class HostUnit:
     """Neighbouring host work in one call; `layers` its groups' layer indices, `windows` its inputs that are parts of
     other values.
 
-    `joins`: what becomes of each result when the device half makes the rest of them. `copied`: inputs and results that
+    `joins`: what becomes of each result when the device half makes the rest of them; `partial`: the result is a part of
+    sums, to which the device half adds its own. `copied`: inputs and results that
     copy engines move, where the device half is a device of its own.
     """
 
@@ -37,6 +39,12 @@ class HostUnit:
     windows: Mapping[Value, Slice] = dataclasses.field(default_factory=dict)
     joins: tuple[Join, ...] = ()
     copied: frozenset[Value] = frozenset()
+    partial: bool = False
+
+    @property
+    def beside(self) -> bool:
+        """Whether the device half computes a part of the same layers."""
+        return bool(self.joins) or self.partial
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -113,16 +121,40 @@ class Units:
             joined = Op("concatenate", pieces_of, (rest[out],), {"dimension": axis})
             self.units.append(DeviceUnit((joined,), indices))
 
+    def summed(self, layers: Sequence[Layer], at: int) -> None:
+        """A chain that ends with a product: the host half sums over the indices up to `at`, the device half over the
+        rest; that one adds both, and computes what is behind the product. Raises `SplitError` where there are no such
+        parts.
+        """
+        self.flush()
+        sums, groups = layers[-1].sums, [x.group for x in layers]
+        if sums is None:
+            raise SplitError(f"{layers[-1].name} is no product with float32 sums; it cannot be split along them.")
+        mine, rest = (split_sums(groups, sums, a, b) for a, b in ((0, at), (at, sums.size)))
+        for part in (mine, rest):
+            self._sliced(part)
+        for layer, own in zip(layers, mine.groups(groups), strict=True):
+            self.groups += [(layer.index, g) for g in own]
+        self.flush((), mine.slices, mine.out)
+        indices = tuple(x.index for x in layers)
+        self.units.append(DeviceUnit(rest.ops, indices, _outside(rest.slices, self.consts)))
+        both = Op("add", (mine.out, rest.out), (sums.anchor.out,), {})
+        self.units.append(DeviceUnit((both, *sums.behind), (layers[-1].index,)))
+
     def _part(
         self, ops: Sequence[Op], axes: Mapping[Value, int], start: int, stop: int
     ) -> tuple[Part, Mapping[Value, Value]]:
         """The part that makes `start:stop` of each result along its axis, and what stands for each of them."""
         part, made = split_all(ops, {v: (axis, start, stop) for v, axis in axes.items()})
+        self._sliced(part)
+        return part, made
+
+    def _sliced(self, part: Part) -> None:
+        """Slices of constants are constants."""
         for s in part.slices:
             if s.source in self.consts:
                 self.slices[s.value] = s
                 self.consts.add(s.value)
-        return part, made
 
     def _large(self, ops: Sequence[Op]) -> tuple[Value, ...]:
         whole = lambda v: self.slices[v].source if v in self.slices else v
@@ -137,9 +169,9 @@ class Units:
             found |= {v for op in group.ops for v in op.outs if v in outputs and place.writes == "copy"}
         return frozenset(found)
 
-    def flush(self, joins: tuple[Join, ...] = (), slices: Sequence[Slice] = ()) -> None:
+    def flush(self, joins: tuple[Join, ...] = (), slices: Sequence[Slice] = (), partial: Value | None = None) -> None:
         """Makes a segment of the host work that waits; `joins`: what becomes of its results, `slices`: what it reads of
-        other values. Raises what `build` raises.
+        other values, `partial`: its only result, a part of sums. Raises what `build` raises.
         """
         if not self.groups:
             return
@@ -147,8 +179,8 @@ class Units:
         ops = [op for g in groups for op in g.ops]
         inside = set(ops)
         made = [v for op in ops for v in op.outs]
-        if joins:
-            outputs: tuple[Value, ...] = tuple(j.parts[0] for j in joins)
+        if joins or partial is not None:
+            outputs: tuple[Value, ...] = tuple(j.parts[0] for j in joins) if partial is None else (partial,)
         else:
             outputs = tuple(
                 v
@@ -168,6 +200,7 @@ class Units:
                 _outside(slices, self.consts),
                 joins,
                 self._copied(inputs, outputs),
+                partial is not None,
             )
         )
         self.groups.clear()

@@ -27,6 +27,8 @@ from .kept import tuning
 from .timing import alone
 
 SHARES = (0.5,)  # parts that are measured; the planner draws straight lines through them and the whole
+#: the same of products with at most so many rows, which a device computes in a few tiles: its time grows in steps
+FEW_ROWS, FEW_SHARES = 512, (0.5, 0.75)
 WORTH_SECONDS = 25e-6  # layers that are faster on either half are never worth a part of their own
 APART = 12.0  # a half that takes so many times as long as the other one cannot save a tenth of a layer
 RUNS = 15
@@ -95,7 +97,7 @@ def parts(layer: Layer) -> dict[tuple[str, float], TimedOps]:
         if dim == "items":  # the halves of whole networks are what is divided so
             continue
         axis = axis_of(layer.group, dim)
-        for share in SHARES if axis is not None else ():
+        for share in _measured(layer, dim) if axis is not None else ():
             size = layer.out.shape[axis or 0]
             at = cut(size, granule, 1 - share)
             if not 0 < at < size:
@@ -103,6 +105,13 @@ def parts(layer: Layer) -> dict[tuple[str, float], TimedOps]:
             with contextlib.suppress(SplitError):
                 found[dim, (size - at) / size] = _part(layer, axis or 0, at)
     return found
+
+
+def _measured(layer: Layer, dim: str) -> tuple[float, ...]:
+    """The shares (0..1) of a layer along a dimension that are measured."""
+    out = layer.group.anchor.out
+    few = dim == "rows" and layer.group.anchor.prim == "dot_general" and out.size <= FEW_ROWS * out.shape[-1]
+    return FEW_SHARES if few else SHARES
 
 
 def seconds(

@@ -9,7 +9,7 @@ from ..codegen.store.disk import Record
 from ..codegen.store.schema import MEASURED, RATE, SECONDS, Fields, Flag, Number, Row, Table, Text, Where
 from ..cost.predictor import REST
 from ..cost.regress import POINTS
-from ..ir.words import DEVICE, DIMS, HALVES, HOST
+from ..ir.words import AXES, DEVICE, HALVES, HOST
 from .contention import MOST
 
 WAYS = tuple(f"{what} {way}" for what in ("read", "write") for way in ("mapped", "copy"))
@@ -19,7 +19,7 @@ WAYS = tuple(f"{what} {way}" for what in ("read", "write") for way in ("mapped",
 #: signature of a layer -> its seconds on XLA:CPU
 WHOLES = Record("device", Table(MEASURED))
 
-_part = Row((Text(DIMS), Number(1e-6, 1 - 1e-6), MEASURED))
+_part = Row((Text(AXES), Number(1e-6, 1 - 1e-6), MEASURED))
 
 
 def _once(row: Sequence[Any]) -> bool:

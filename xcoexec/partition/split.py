@@ -15,8 +15,8 @@ from ..codegen.rules.convolution import convolution
 from ..codegen.rules.primitives import PRIMITIVES, primitive
 from ..codegen.rules.splits import Need, Request
 from ..errors import SplitError
-from ..ir.geometry import axis_of
-from ..ir.words import DIMS
+from ..ir.geometry import Sums, axis_of
+from ..ir.words import AXES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,14 +89,29 @@ def split_all(ops: Sequence[Op], wanted: Mapping[Value, Request | None]) -> tupl
     return Part(tuple(work.origin), tuple(work.slices.values()), last, work.origin), new
 
 
-def _split(ops: Sequence[Op], wanted: Mapping[Value, Request | None]) -> _Work:
-    """A part of operations in program order that makes ranges of some of their results."""
+def split_sums(layers: Sequence[Group], sums: Sums, start: int, stop: int) -> Part:
+    """The part of layers in program order whose last one has these sums that adds them up over the indices
+    `start:stop`: its result has the product's shape, and the parts of all indices add up to it. Raises `SplitError` as
+    `split`.
+    """
+    ops = dict.fromkeys((*(op for x in layers[:-1] for op in x.ops), *sums.before, sums.anchor))
+    if any(len(op.outs) != 1 for op in ops):
+        raise SplitError("an operation has several results; only operations with one can be split.")
+    need = Need(tuple(sums.requests(start, stop)[v] for v in sums.operands))
+    work = _split(tuple(ops), {sums.anchor.out: None}, {sums.anchor: need})
+    return Part(tuple(work.origin), tuple(work.slices.values()), work.new[sums.anchor.out], work.origin)
+
+
+def _split(ops: Sequence[Op], wanted: Mapping[Value, Request | None], given: Mapping[Op, Need] | None = None) -> _Work:
+    """A part of operations in program order that makes ranges of some of their results; `given`: what operations need
+    whose rules do not say it.
+    """
     made = {v: op for op in ops for v in op.outs}
     requests: dict[Value, Request | None] = dict(wanted)
     needs: dict[Op, Need] = {}
     for op in reversed(ops):
         if op.out in requests:
-            needs[op] = _need(op, requests[op.out])
+            needs[op] = given[op] if given and op in given else _need(op, requests[op.out])
             _record(op, needs[op], requests, made)
     work = _Work(requests, made)
     for op, need in reversed(needs.items()):
@@ -237,7 +252,7 @@ def granules(group: Group) -> dict[str, int]:
     """
     found = {}
     out, conv = group.out, convolution(group.anchor)
-    for dim in DIMS:
+    for dim in AXES:
         axis = axis_of(group, dim)
         if axis is None or out.size == 0:
             continue

@@ -6,9 +6,10 @@ import functools
 
 from ..codegen.program import Value
 from ..codegen.rules.primitives import primitive
-from ..ir.geometry import axis_of, block
-from ..ir.layers import Layer, LayerGraph
+from ..ir.geometry import VECTOR, axis_of, block
+from ..ir.layers import LayerGraph
 from ..ir.placement import divided_axis
+from ..ir.words import SUMS
 from ..partition.split import part_shares, parts_needed
 
 MAX_CHAIN = 40
@@ -31,18 +32,32 @@ class Chains:
         """Whether nobody else reads what lies inside of layers `first:last`."""
         return all(self.last_reader[i] < last for i in range(first, last - 1))
 
-    def grain(self, layer: Layer, dim: str) -> int:
-        """The block, in indices, that parts of a layer along a dimension are multiples of."""
-        granule = layer.dims[dim]
-        return granule if dim != "channel" else block(granule, layer.out.shape[axis_of(layer.group, dim) or 0])
+    def grain(self, first: int, last: int, dim: str) -> int | None:
+        """The block, in indices, that parts of layers `first:last` along a dimension are multiples of; None where the
+        last one has no such dimension, and for sums whose parts the others cannot be followed to.
+        """
+        layer = self.graph.layers[last - 1]
+        size = layer.extent(dim)
+        if dim != SUMS:
+            granule = layer.dims.get(dim)
+            return granule if granule is None or dim != "channel" else block(granule, size)
+        follows = lambda grain: 2 * grain <= size and self.needed(first, last, dim, grain) is not None
+        return next(filter(follows, self._grains(first, last)), None) if size and self.closed(first, last) else None
+
+    def _grains(self, first: int, last: int) -> list[int]:
+        """Blocks that sums may be divided by: vectors, and what reshapes join to an axis, such as heads; single indices
+        where there are few.
+        """
+        reshapes = (op for x in self.graph.layers[first:last] for op in x.ops if op.prim == "reshape")
+        least = VECTOR if self.graph.layers[last - 1].extent(SUMS) >= 2 * VECTOR else 1
+        return [least, *sorted({n for op in reshapes for n in op.ins[0].shape[-1:]} - {1, least})]
 
     def needed(self, first: int, last: int, dim: str, at: int) -> tuple[dict[int, float], dict[int, float]] | None:
         """(layer -> share of it that the host half computes, the same of the device half) where the last layer and what
         else is read outside of the chain are cut at an index of their axes; None where a layer of the chain cannot be
         followed.
         """
-        layer = self.graph.layers[last - 1]
-        size = layer.out.shape[axis_of(layer.group, dim) or 0]
+        size = self.graph.layers[last - 1].extent(dim)
         mine, other = self.shares(last, dim, 0, at), self.shares(last, dim, at, size)
         return None if any(i not in mine or i not in other for i in range(first, last)) else (mine, other)
 
@@ -50,6 +65,8 @@ class Chains:
         """What layers `first:last` make and others read, the last one's result last; None where some of it cannot be
         divided along the dimension as that one is.
         """
+        if dim == SUMS:
+            return (self.graph.layers[last - 1].out,) if self.closed(first, last) else None
         least, found = self.read_later(last, dim)
         inner = tuple(self.graph.layers[i].out for i in sorted(found) if i >= first)
         return None if first < least else (*inner, self.graph.layers[last - 1].out)
@@ -60,9 +77,12 @@ class Chains:
         made = {v for x in layers for v in x.outs}
         return sum(v.nbytes for v in {v for x in layers for v in x.ins} - made - self.consts)
 
-    def reads_whole(self, first: int, dim: str) -> bool:
-        """Whether a part of a layer needs all of its operand: its sums run over all channels."""
-        return dim == "channel" and primitive(self.graph.layers[first].group.anchor).contraction
+    def reads_whole(self, first: int, last: int, dim: str) -> bool:
+        """Whether a part of layers `first:last` needs all of the first one's operand, whose sums run over all channels:
+        of one that is divided by its channels.
+        """
+        by_channels = dim == "channel" or (dim == SUMS and last - first > 1)
+        return by_channels and primitive(self.graph.layers[first].group.anchor).contraction
 
     def _read_later(self, last: int, dim: str) -> tuple[int, dict[int, int]]:
         """(the first layer with which a chain up to layer `last - 1` may begin, {layer before that one whose result is
@@ -86,11 +106,9 @@ class Chains:
         that can be followed. A result that others of the chain need in a larger part cannot.
         """
         layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
-        axis = axis_of(layers[-1].group, dim)
-        assert axis is not None
-        later = self.read_later(last, dim)[1]
+        later = self.read_later(last, dim)[1] if dim != SUMS else {}
         wanted = {self.graph.layers[i].out: (own, start, stop) for i, own in later.items()}
-        wanted[layers[-1].out] = (axis, start, stop)
+        wanted |= layers[-1].requests(dim, start, stop)
         needed = parts_needed([op for x in layers for op in x.ops], wanted)
         known = part_shares(needed)
         followed = lambda x: (
@@ -98,7 +116,8 @@ class Chains:
             and all(op.out in needed for op in x.ops)
             and wanted.get(x.out, needed[x.out]) == needed[x.out]
         )
-        return {x.index: known[x.out] for x in layers if followed(x)}
+        found = {x.index: known[x.out] for x in layers if followed(x)}
+        return found if dim != SUMS else found | {last - 1: (stop - start) / layers[-1].extent(dim)}
 
 
 __all__ = ["MAX_CHAIN", "Chains"]

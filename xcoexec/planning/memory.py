@@ -14,7 +14,7 @@ from ..ir.geometry import axis_of
 from ..ir.layers import Layer, LayerGraph
 from ..ir.placement import Placement, bounds, chains
 from ..ir.streaming import STREAMED_BYTES, ahead
-from ..ir.words import DEVICE, HOST, SPLIT
+from ..ir.words import DEVICE, HOST, SPLIT, SUMS
 
 Moves = Mapping[str, tuple[float, float]]
 SPARE_PIECES = 2  # more than are alive: small values between them may keep XLA from using their place again
@@ -87,15 +87,15 @@ def _read(graph: LayerGraph, members: Sequence[Layer], placements: Sequence[Plac
         for v in layer.ins
         if v not in consts and (v not in home or placements[home[v]].half != HOST or place.half != HOST)
     ]
-    rows = place.half == SPLIT and place.dim != "channel"
-    axis = axis_of(layer.group, place.dim) or 0
+    rows = place.half == SPLIT and place.dim != "channel" and not (place.dim == SUMS and len(members) > 1)
+    axis = layer.sums.axes[0] if rows and place.dim == SUMS and layer.sums else axis_of(layer.group, place.dim) or 0
     before = max((math.prod(v.shape[:axis]) for v in crossing), default=1) if rows else 1
     return sum(v.nbytes for v in crossing) * (place.p_cpu if rows else 1.0), before == 1
 
 
 def _written(graph: LayerGraph, layer: Layer, place: Placement, placements: Sequence[Placement]) -> tuple[float, bool]:
     """The same for the result of the last layer of a host part; nothing where only host layers read it."""
-    if place.half == SPLIT:
+    if place.half == SPLIT and place.dim != SUMS:
         axis = axis_of(layer.group, place.dim) or 0
         return layer.out.nbytes * place.p_cpu, math.prod(layer.out.shape[:axis]) == 1
     readers = [placements[x.index].half for x in graph.layers if layer.out in x.ins]
@@ -138,6 +138,8 @@ def weight_shares(layer: Layer, place: Placement) -> tuple[float, float, float]:
     """
     if place.half == HOST:
         return 1.0, 0.0, 0.0
+    if place.dim == SUMS:  # of each layer of the chain
+        return place.p_cpu, 1 - place.p_cpu, 0.0
     at, resident, size = bounds(layer, place)
     if not size:
         return (0.0, 0.0, 1.0) if place.streamed else (0.0, 1.0, 0.0)
@@ -154,7 +156,7 @@ def usage(graph: LayerGraph, placements: Sequence[Placement]) -> Usage:
         for v in layer.ins if host < 1 else ():
             if v not in consts:
                 continue
-            if mine == 1.0 or place.dim != "channel":
+            if mine == 1.0 or place.dim not in ("channel", SUMS):
                 resident[v] = v.nbytes
             elif v.nbytes < STREAMED_BYTES:
                 resident[layer.index, v] = math.ceil(v.nbytes * (mine + over))

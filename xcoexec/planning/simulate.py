@@ -14,13 +14,12 @@ from collections.abc import Mapping, Sequence
 from ..codegen.program import Value
 from ..errors import PlanError
 from ..ir.costs import Costs
-from ..ir.geometry import axis_of
 from ..ir.layers import Layer, LayerGraph
 from ..ir.placement import Placement, chain_results, chains
 from ..ir.plan import Plan
 from ..ir.streaming import Ahead
 from ..ir.trace_events import event, rows
-from ..ir.words import DEVICE, HOST, SPLIT
+from ..ir.words import DEVICE, HOST, SPLIT, SUMS
 from ..partition.split import part_shares, parts_needed
 from .memory import large
 
@@ -159,7 +158,9 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
     results = chain_results(machine.graph, members, place.dim)
     mine, other = member_shares(members, place, results)
     outside = [v for x in members for v in x.ins if v not in inside]
-    whole, reads = place.dim == "channel", machine.placements[members[0].index].reads
+    given = 1.0 if place.dim == SUMS else place.p_cpu  # of a result's bytes: sums come back as a whole
+    whole = place.dim == "channel" or (place.dim == SUMS and len(members) > 1)
+    reads = machine.placements[members[0].index].reads
     ready = max(
         (machine.bring(v, TEAM, reads, 1.0 if whole else mine[members[0].index]) for v in dict.fromkeys(outside)),
         default=0.0,
@@ -173,7 +174,7 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
             end = machine.device(x, place, end, seconds) if row == STREAM else machine.run(x.name, row, end, seconds)
         ends.append(end)
     for out in results:
-        back = machine.run(str(out), BACK, ends[0], machine.move("write", place.writes, place.p_cpu * out.nbytes))
+        back = machine.run(str(out), BACK, ends[0], machine.move("write", place.writes, given * out.nbytes))
         machine.there[out, STREAM] = max(back, ends[1])
 
 
@@ -184,16 +185,16 @@ def member_shares(
     compute the border. `results`: along which axes the chain's results are divided.
     """
     last = members[-1]
-    axis = axis_of(last.group, place.dim)
-    if len(members) == 1 or axis is None:
+    size = last.extent(place.dim)
+    if len(members) == 1 or not size:
         return {x.index: place.p_cpu for x in members}, {x.index: 1 - place.p_cpu for x in members}
-    size = last.out.shape[axis]
     at = min(max(round(place.p_cpu * size), 1), size - 1)
     ops = [op for x in members for op in x.ops]
     found = []
     for start, stop in ((0, at), (at, size)):
-        known = part_shares(parts_needed(ops, {v: (a, start, stop) for v, a in results.items() if a is not None}))
-        found.append({x.index: known.get(x.out, 1.0) for x in members})
+        wanted = {v: (a, start, stop) for v, a in results.items() if a is not None}
+        known = part_shares(parts_needed(ops, wanted | last.requests(place.dim, start, stop)))
+        found.append({x.index: known.get(x.out, 1.0) for x in members} | {last.index: (stop - start) / size})
     return found[0], found[1]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ir.costs import Costs
-from ..ir.geometry import axis_of, block, cut
+from ..ir.geometry import cut
 from ..ir.layers import LayerGraph
 from ..ir.placement import Placement, chain_results, chains
 from ..ir.words import DEVICE, HOST
@@ -16,6 +16,7 @@ from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
 from ..measure.contention import MOST
 from ..measure.timing import RECENT
+from ..planning.chain_shares import Chains
 from ..planning.simulate import member_shares
 
 WAITED = 3e-6  # seconds: a device that waits longer than this for the host's flag was the faster half
@@ -70,7 +71,7 @@ def slowdown(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowere
     """How many times as long as its parts alone the slower half of the splits takes in recent calls, 1 to `MOST`; None
     before the first call, and without a split.
     """
-    measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.joins}
+    measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.beside}
     took = alone = 0.0
     for members in chains(graph, placements):
         place, seen = placements[members[-1].index], measured.get(members[-1].index)
@@ -89,16 +90,15 @@ def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowe
     """The placements with each split's share (0..1) moved to where both halves, at the speeds they showed, end
     together.
     """
-    measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.joins}
-    out = list(placements)
+    measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.beside}
+    out, known = list(placements), Chains(graph)
     for members in chains(graph, placements):
         last = members[-1]
         place, seen = placements[last.index], measured.get(last.index)
-        axis = axis_of(last.group, place.dim)
-        if place.half != "split" or seen is None or axis is None:
+        size = last.extent(place.dim)
+        granule = known.grain(members[0].index, last.index + 1, place.dim)
+        if place.half != "split" or seen is None or not size or granule is None:
             continue
-        size = last.out.shape[axis]
-        granule = block(last.dims.get(place.dim, 1), size) if place.dim == "channel" else last.dims.get(place.dim, 1)
         at = cut(size, granule, place.p_cpu)
         host, device = at / max(seen.host, 1e-7), (size - at) / max(seen.device, 1e-7)
         target = cut(size, granule, host / (host + device))

@@ -192,7 +192,7 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
         algorithms.update(zip(unit.layers, unit.segment.algorithms, strict=True))
     roof = peaks(threads)
     both = (
-        {u.layers[-1]: seen for u in lowered.segments if u.joins and (seen := halves(u, lowered))}
+        {u.layers[-1]: seen for u in lowered.segments if u.beside and (seen := halves(u, lowered))}
         if lowered and lowered.device.apart
         else {}
     )

@@ -17,7 +17,7 @@ STRATEGIES: dict[str, Strategy] = {
     "host": single.host,
     "edgenn": edgenn.edgenn,
     "codl": codl.codl,
-    "codl_measured": codl.codl,
+    "codl_measured": functools.partial(codl.codl, dims=codl.ALL),
     "layer_switch": layer_switch.layer_switch,
     "items": items.items,
     "capacity": capacity.capacity,
@@ -27,7 +27,7 @@ BOUNDED = ("capacity",)
 #: strategies whose plan is the best of several by measurement on a device, where predictions err by more than these
 #: plans differ -> the planners of the others. CoDL's own way is "codl": one plan, the one predicted to be the fastest
 RIVALS: dict[str, tuple[Strategy, ...]] = {
-    "codl_measured": (functools.partial(codl.codl, dims=("channel",)), functools.partial(codl.codl, dims=("rows",)))
+    "codl_measured": tuple(functools.partial(codl.codl, dims=d) for d in (codl.SMOOTH, ("rows",)))
 }
 #: strategies whose plans "auto" compares by measurement
 CONTEST = tuple(n for n in STRATEGIES if n not in (*BOUNDED, "codl"))

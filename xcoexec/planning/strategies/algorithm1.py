@@ -126,7 +126,7 @@ class _Predictor:
         ):
             return None
         size = layer.out.shape[axis]
-        at = cut(size, self.chains.grain(layer, dim), p)
+        at = cut(size, self.chains.grain(first, last, dim) or 1, p)
         needed = self.chains.needed(first, last, dim, at) if 0 < at < size else None
         if needed is None:
             return None
@@ -134,6 +134,6 @@ class _Predictor:
         computed = math.fsum(
             max(costs.part(HOST, i, dim, mine[i]), costs.part(DEVICE, i, dim, other[i])) for i in range(first, last)
         )
-        share = 1.0 if self.chains.reads_whole(first, dim) else mine[first]
+        share = 1.0 if self.chains.reads_whole(first, last, dim) else mine[first]
         shared = costs.exchange(self.chains.read(first, last) * share + layer.out.nbytes * at / size)
         return ChainPart(first, last, dim, at / size, computed * costs.contention + shared)

@@ -3,11 +3,13 @@
 A shortest path through the layers in their order, each place with what is alive there on the device or (where that is a
 single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels or
 rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around their
-border twice (the paper's padding growth, Equation 1), or by channels, where the layers behind the first keep channels
-apart. Several results of a chain may be read behind it, such as the queries, keys and values of a transformer's next
-block and the sum that goes around it; they are divided alike. The paper's own search is `algorithm1`. Its choice of
-data types and layouts (section 4: images for the GPU, buffers for the CPU's part) is no decision here: XLA chooses the
-device half's layouts.
+border twice (the paper's padding growth, Equation 1), by channels, where the layers behind the first keep channels
+apart, or along the sums of a product, whose halves add up what they have computed themselves, such as the features
+between a transformer's products, or heads of an attention (Shoeybi et al., Megatron-LM, 2019, section 3). Several
+results of a chain may be read behind it, such as the queries, keys and values of a transformer's next block and the sum
+that goes around it; they are divided alike. The paper's own search is `algorithm1`. Its choice of data types and
+layouts (section 4: images for the GPU, buffers for the CPU's part) is no decision here: XLA chooses the device half's
+layouts.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from ...ir.geometry import axis_of, cut
 from ...ir.layers import Layer, LayerGraph
 from ...ir.placement import Placement
 from ...ir.plan import Plan
-from ...ir.words import DEVICE, HOST, SPLIT
+from ...ir.words import DEVICE, HOST, SPLIT, SUMS
 from ..chain_shares import MAX_CHAIN, Chains
 
 SHARES = tuple(i / 16 for i in range(1, 16))
 DIMS = ("channel", "rows")  # of the paper
+ALL = (*DIMS, SUMS)
+SMOOTH = ("channel", SUMS)  # along which a product of few rows takes a device as much less as it has less to compute
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
 FURTHER = 0.7  # of a crossing's fixed seconds: what each result of a chain costs behind its first one
 
@@ -50,12 +54,12 @@ def codl(
     """The shortest path, in seconds, over (place in the program, where its arrays lie).
 
     `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning, section 4.1,
-    has both); without `chain` every layer is split alone; `longest`: layers of a chain at most. Raises `ValueError` for
-    other dims.
+    has both), and "sums"; without `chain` every layer is split alone; `longest`: layers of a chain at most. Raises
+    `ValueError` for other dims.
     """
-    if not dims or set(dims) - set(DIMS):
-        raise ValueError(f"codl: got dims={dims!r}; valid are some of {', '.join(map(repr, DIMS))}.")
-    return _shortest(graph, costs, _Search(graph, costs, tuple(d for d in DIMS if d in dims), longest if chain else 1))
+    if not dims or set(dims) - set(ALL):
+        raise ValueError(f"codl: got dims={dims!r}; valid are some of {', '.join(map(repr, ALL))}.")
+    return _shortest(graph, costs, _Search(graph, costs, tuple(d for d in ALL if d in dims), longest if chain else 1))
 
 
 def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
@@ -159,12 +163,12 @@ class _Search:
         """Layers `first:last` as one chain along each dimension, where what others read of it can be divided.
 
         A chain of rows computes the border twice; one of channels exists where every layer but the first is depthwise,
-        pooling or elementwise, and computes nothing twice.
+        pooling or elementwise, and computes nothing twice. One of sums ends with a product.
         """
         if self.costs.shared_cores or any(self.costs.host[i] is None for i in range(first, last)):
             return
         for dim in self.dims:
-            if dim == "rows" or last - first > 1:  # one layer by channels: `channels`
+            if dim != "channel" or last - first > 1:  # one layer by channels: `channels`
                 piece = self.divided(first, last, dim)
                 if piece is not None:
                     yield piece
@@ -198,19 +202,15 @@ class _Search:
                 yield Piece(layer.index, layer.index + 1, SPLIT, seconds(p), p, "channel")
 
     def divided(self, first: int, last: int, dim: str) -> Piece | None:
-        """The best split of layers `first:last` along a dimension of the last one's result; None where there is none
-        that pays.
-        """
+        """The best split of layers `first:last` along a dimension of the last one; None where none pays."""
         layer, costs = self.graph.layers[last - 1], self.costs
-        axis = axis_of(layer.group, dim)
-        if axis is None or dim not in layer.dims:
-            return None
         results = self.chains.results(first, last, dim)
-        if results is None:
+        grain = self.chains.grain(first, last, dim) if results is not None else None
+        if results is None or grain is None:
             return None
-        size, grain, found = layer.out.shape[axis], self.chains.grain(layer, dim), None
+        size, found = layer.extent(dim), None
         made, fixed = sum(v.nbytes for v in results), costs.sync * (1 + FURTHER * (len(results) - 1))
-        read, whole = self.chains.read(first, last), self.chains.reads_whole(first, dim)
+        read, whole = self.chains.read(first, last), self.chains.reads_whole(first, last, dim)
         for at in sorted({cut(size, grain, p) for p in SHARES} - {0, size}):
             needed = self.chains.needed(first, last, dim, at)
             if needed is None:
@@ -218,7 +218,7 @@ class _Search:
             mine, other = needed
             host = sum(costs.part(HOST, i, dim, mine[i]) for i in range(first, last))
             device = sum(costs.part(DEVICE, i, dim, other[i]) for i in range(first, last))
-            data = read * (1.0 if whole else mine[first]) + made * at / size
+            data = read * (1.0 if whole else mine[first]) + made * (1.0 if dim == SUMS else at / size)
             seconds = fixed + data / costs.copy_rate + max(host, device) * costs.contention
             if found is None or seconds < found.seconds:
                 found = Piece(first, last, SPLIT, seconds, at / size, dim)
