@@ -98,3 +98,27 @@ def test_parts_are_measured_where_they_may_pay(monkeypatch: pytest.MonkeyPatch, 
     assert wholes == (1e-3,) * len(graph.layers) and measured[0] == kinds
     assert len(measured) == 1 + worth and bool(parts) is worth
     assert made() == (wholes, parts) and len(measured) == 1 + worth
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_parts_are_compared_with_their_layer_in_the_same_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever makes that program slower as a whole: a part of a third of the seconds is one third of the layer."""
+    graph = stages_of(dense, W, X, weights=1)[1]
+    programs: list[int] = []
+
+    def seconds(pieces: Sequence[TimedOps], *rest: object) -> list[float]:
+        programs.append(len(pieces))
+        size = {v.shape for x in graph.layers for v in x.outs}
+        slow = 1.0 if len(programs) == 1 else 2.5
+        return [slow * (1e-3 if p.outs[0].shape in size else 1e-3 / 3) for p in pieces]
+
+    monkeypatch.setattr(part_seconds.device_layers, "seconds", seconds)
+    wholes, parts = part_seconds.parts_seconds(
+        graph,
+        lambda v: np.zeros(v.shape, v.dtype),
+        None,  # type: ignore[arg-type]
+        (1e-3,) * len(graph.layers),
+    )
+    found = [t for dims in parts.values() for points in dims.values() for _, t in points]
+    assert len(programs) == 2 and wholes == (1e-3,) * len(graph.layers)
+    assert found == pytest.approx([1e-3 / 3] * len(found)) and found

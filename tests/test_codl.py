@@ -24,6 +24,7 @@ from xcoexec.ir.placement import Placement, chain_results
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.lowering.executable import Executable
+from xcoexec.measure import device_layers
 from xcoexec.measure.contention import MOST
 from xcoexec.partition.split import split
 from xcoexec.planning.chain_shares import Chains
@@ -363,3 +364,11 @@ def test_chains_that_are_said_to_divide_do(dim: str) -> None:
                 split(ops, axis, start, stop)
             found.append((first, last))
     assert (2, 3) in found and (1, 3) not in found
+
+
+@pytest.mark.parametrize(("rows", "shares"), [(128, [0.5, 0.75]), (512, [0.5, 0.75]), (1024, [0.5])])
+def test_products_of_few_rows_are_measured_at_more_shares(rows: int, shares: list[float]) -> None:
+    """A device computes them in a few tiles, so that its time grows in steps."""
+    (layer,) = stages_of(lambda w, x: x @ w, array(32, 48), array(2, rows // 2, 32), weights=1)[1].layers
+    found = device_layers.parts(layer)
+    assert sorted(s for d, s in found if d == "rows") == shares and [s for d, s in found if d == "channel"] == [0.5]

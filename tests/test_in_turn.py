@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -160,3 +161,21 @@ def test_what_is_measured_wins(takes: dict[str, float], wins: str) -> None:
 
     seconds = {"jit": 1.0, "host": 3.0, "device": 0.97, **takes}
     assert contest.best_of(Measured, seconds) == wins  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("device", "tried"), [(0.97, "both"), (0.92, "device")])
+def test_a_plan_of_both_halves_is_tried_so_where_the_device_alone_would_not_win(
+    monkeypatch: pytest.MonkeyPatch, device: float, tried: str
+) -> None:
+    """The folded graph has to be clearly faster to be taken."""
+    graph = stages_of(residual, W, X, weights=1)[1]
+    s = SimpleNamespace(
+        machine=SimpleNamespace(apart=True),
+        problem=SimpleNamespace(step=None, shards=None),
+        graph=SimpleNamespace(layers=graph.layers * 9),
+    )
+    plans = {name: SimpleNamespace(plan=_plan(graph, "device", 1)) for name in ("both", "device")}
+    candidates = {**plans, "jit": SimpleNamespace(plan=dataclasses.replace(plans["device"].plan, engine="jit"))}
+    monkeypatch.setattr(contest, "_running", lambda s, name, plan: plan.programs)
+    seconds = {"jit": 1.1, "both": 0.98, "device": device}
+    assert contest._in_programs(s, candidates, seconds) == {f"{tried}{contest.IN_PROGRAMS}": 3}  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.ir.words import SUMS
 from xcoexec.lowering.emit import run_ops
+from xcoexec.lowering.programs import sections
 from xcoexec.lowering.work_units import DeviceUnit, HostUnit
 from xcoexec.partition.split import split_sums
 from xcoexec.planning.chain_shares import Chains
@@ -114,6 +115,37 @@ def test_both_halves_sum_a_part(name: str, p: float, apart: bool) -> None:
     for _ in range(3):
         assert error(np.asarray(exe.call([x])[0]), want) < 1e-5
     assert unit.segment.calls == 3
+
+
+def test_no_program_ends_between_both_parts() -> None:
+    """A call of several programs, of which each layer's features are divided."""
+
+    def deep(w: Any, x: Any) -> Any:
+        for _ in range(6):
+            x = jnp.tanh(features(w, x))
+        return x
+
+    w, x = [v / 8 for v in NETWORKS["features"][1]], NETWORKS["features"][2]
+
+    def plan(graph: LayerGraph) -> Plan:
+        products = [y.index for y in graph.layers if y.kind == "dot_general"]
+        chain = {i: k // 2 + 1 for k, i in enumerate(products)}
+        place = lambda y: (
+            Placement(y.name, "split", 16 / 53, SUMS, chain=chain[y.index])
+            if y.index in chain
+            else Placement(y.name, "device", 0.0)
+        )
+        found = Plan("test", tuple(map(place, graph.layers)), graph.key, programs=2)
+        check_plan(found, graph)
+        return found
+
+    exe = build_on(Relay(StandIn(delay=2e-4)), deep, w, x, plan)
+    assert exe.lowered is not None and len(exe.lowered.segments) == 6
+    parts = sections(exe.lowered, 2)
+    assert len(parts) == 2 and all(sum(isinstance(u, HostUnit) for u in p.units) for p in parts)
+    want = oracle(deep, w, x)
+    for _ in range(3):
+        assert error(np.asarray(exe.call([x])[0]), want) < 1e-5
 
 
 def test_every_part_of_the_weights_lies_on_one_half() -> None:

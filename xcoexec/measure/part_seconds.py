@@ -120,16 +120,21 @@ def _parts(
     most: float,
 ) -> Iterator[tuple[Layer, tuple[str, float, float]]]:
     """(layer, (dim, share, seconds)) of the parts that are worth measuring; `wholes`: seconds of the layers; where the
-    device cannot hold all weights, parts of any may be worth it.
+    device cannot hold all weights, parts of any may be worth it. A layer is measured once more beside its parts: what
+    disturbs one program, such as a lower clock, disturbs all that is in it.
     """
-    points = [
-        (x, *key, piece)
-        for x, t in zip(layers, wholes, strict=True)
-        if device_layers.worth_parts(x, consts, t, on_host[x.index] if most == math.inf else None, most)
-        for key, piece in device_layers.parts(x).items()
-    ]
-    for (x, dim, share, _), t in zip(points, timed([p for *_, p in points]), strict=True):
-        yield x, (dim, share, t)
+    points: list[tuple[Layer, float, str, float, TimedOps]] = []
+    for x, t in zip(layers, wholes, strict=True):
+        if device_layers.worth_parts(x, consts, t, on_host[x.index] if most == math.inf else None, most):
+            parts = device_layers.parts(x).items()
+            points += [(x, t, "", 1.0, device_layers.whole(x))] if parts else []
+            points += [(x, t, dim, share, piece) for (dim, share), piece in parts]
+    beside = 1.0
+    for (x, whole, dim, share, _), t in zip(points, timed([p for *_, p in points]), strict=True):
+        if not dim:
+            beside = whole / t
+        else:
+            yield x, (dim, share, t * beside)
 
 
 def host_parts(

@@ -207,7 +207,8 @@ def _in_programs(
     while the next is prepared.
     """
     layers = len(s.graph.layers)
-    own = {k: t for k, t in seconds.items() if _on_device(candidates[k].plan)}
+    own = {k: t / (TURNED if k.split(",")[0] == DEVICE else 1.0) for k, t in seconds.items()}  # as `best_of` takes it
+    own = {k: t for k, t in own.items() if _on_device(candidates[k].plan)}
     if not s.machine.apart or s.problem.step or s.problem.shards is not None or layers < FEWEST_LAYERS or not own:
         return {}
     name = min(own, key=own.__getitem__)
