@@ -9,6 +9,7 @@ from ..codegen.rules.convolution import convolution
 from .words import SUMS
 
 VECTOR = 16  # channels: one vector of the widest instruction set
+TILE, TILES = 128, 8  # of a device's matrix product; a share is a multiple of it where there are so many
 
 
 def axis_of(group: Group, dim: str) -> int | None:
@@ -77,6 +78,14 @@ def block(granule: int, size: int) -> int:
     enough.
     """
     return -(-VECTOR // granule) * granule if size >= 2 * VECTOR and granule < VECTOR else granule
+
+
+def tiles(granule: int, size: int) -> int:
+    """The same of a matrix product's indices: whole tiles of a device where there are many, so that neither half of a
+    product begins a tile that it does not fill.
+    """
+    own = block(granule, size)
+    return TILE if size >= TILE * TILES and TILE % own == 0 else own
 
 
 def cut(size: int, granule: int, p_cpu: float) -> int:

@@ -6,7 +6,7 @@ import functools
 
 from ..codegen.program import Value
 from ..codegen.rules.primitives import primitive
-from ..ir.geometry import VECTOR, axis_of, block
+from ..ir.geometry import axis_of, block, tiles
 from ..ir.layers import LayerGraph
 from ..ir.placement import divided_axis
 from ..ir.words import SUMS
@@ -40,16 +40,18 @@ class Chains:
         size = layer.extent(dim)
         if dim != SUMS:
             granule = layer.dims.get(dim)
-            return granule if granule is None or dim != "channel" else block(granule, size)
+            if granule is None or dim != "channel":
+                return granule
+            return tiles(granule, size) if layer.group.anchor.prim == "dot_general" else block(granule, size)
         follows = lambda grain: 2 * grain <= size and self.needed(first, last, dim, grain) is not None
         return next(filter(follows, self._grains(first, last)), None) if size and self.closed(first, last) else None
 
     def _grains(self, first: int, last: int) -> list[int]:
-        """Blocks that sums may be divided by: vectors, and what reshapes join to an axis, such as heads; single indices
+        """Blocks that sums may be divided by: tiles or vectors, and what reshapes join to an axis (heads); single indices
         where there are few.
         """
         reshapes = (op for x in self.graph.layers[first:last] for op in x.ops if op.prim == "reshape")
-        least = VECTOR if self.graph.layers[last - 1].extent(SUMS) >= 2 * VECTOR else 1
+        least = tiles(1, self.graph.layers[last - 1].extent(SUMS))
         return [least, *sorted({n for op in reshapes for n in op.ins[0].shape[-1:]} - {1, least})]
 
     def needed(self, first: int, last: int, dim: str, at: int) -> tuple[dict[int, float], dict[int, float]] | None:
