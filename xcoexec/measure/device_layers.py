@@ -134,16 +134,16 @@ def seconds(
         ):
             batches.append([])
         batches[-1].append(piece)
-    # one after the other: a GPU's compiler times kernels, and several of them at once take twice as long together
-    return [t for batch in batches for t in _times(program(batch, consts, constant, example, relay))]
+    # one after the other: a GPU's compiler times kernels, and several of them at once take twice as long together;
+    # what comes first takes longer on a device that has rested, and is there once more
+    made = lambda batch: program([batch[0], *batch], consts, constant, example, relay)
+    return [t for batch in batches for t in _times(made(batch))[1:]]
 
 
 def _times(p: TimedProgram) -> list[float]:
     times = []
     for i in range(RUNS + 1):
         with alone() if i else contextlib.nullcontext():  # the first one compiles
-            if p.apart:  # a device that has rested takes longer at first
-                p.run(p.token, p.given)
             p.run(p.token, p.given).block_until_ready()
         times.append(p.clock.times())
     p.clock.close()
@@ -161,14 +161,13 @@ def intervals(times: np.ndarray) -> list[float]:
 @dataclasses.dataclass(frozen=True, eq=False)
 class TimedProgram:
     """A jitted function of (`token`, `given`) that computes pieces one after the other, with the clock read around
-    each. `token`: what orders the reads; `given`: the arrays that each piece reads; `apart`: on a device of its own.
+    each. `token`: what orders the reads; `given`: the arrays that each piece reads.
     """
 
     run: jax.stages.Wrapped
     token: jax.Array
     given: Sequence[Sequence[jax.Array | np.ndarray]]
     clock: Clock | HostClock
-    apart: bool
 
 
 def program(
@@ -203,7 +202,7 @@ def program(
         for p, orders in zip(pieces, turned, strict=True)
     ]
     run = plain_jit(fn, compiler_options={**tuning(), **options} or None)
-    return TimedProgram(run, jax.numpy.zeros(4), arrays, ticks.clock, device.apart)
+    return TimedProgram(run, jax.numpy.zeros(4), arrays, ticks.clock)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
