@@ -4,6 +4,7 @@ as a program with several devices of the host, it writes what ran and how far re
 
 import dataclasses
 import json
+import os
 import sys
 import warnings
 from typing import Any
@@ -77,6 +78,8 @@ def main() -> None:
         after = until_right(weak, x)
     found |= {"fault": " ".join(str(w.message) for w in said), "after the fault": error(after)}
     json.dump(found, sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)  # XLA may still run the call that has failed, which a stand-in's thread serves: not once Python ends
 
 
 if __name__ == "__main__":
