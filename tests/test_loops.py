@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from jax import lax
 
 import xcoexec
 from xcoexec import CoexecWarning
+from xcoexec.codegen.kernels import loops
 from xcoexec.codegen.kernels.loops import NAMES
 from xcoexec.codegen.program import Op
 from xcoexec.codegen.runtime import host
@@ -27,7 +29,7 @@ from xcoexec.ir.plan import Plan
 
 from .oracle import oracles, worst
 from .standin import StandIn
-from .support import array, build_on, carried, stages_of
+from .support import array, build_on, carried, error, run_host, stages_of
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -378,3 +380,36 @@ def test_loops_with_effects_keep_them() -> None:
         assert float(fast(jnp.arange(4.0))) == 6.0
     jax.effects_barrier()
     assert seen == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_turn_writes_nothing_that_nobody_reads(monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    """Products of bf16 read a narrow form of what the one before has made, and nobody its f32."""
+    seen: list[str] = []
+    add = loops._Loop._add
+
+    def noted(self: Any, *where: Any) -> None:
+        seen.append(repr(self.turn.steps))
+        add(self, *where)
+
+    monkeypatch.setattr(loops._Loop, "_add", noted)
+    w = [array(64, 96), array(96, 64, seed=1), array(64, 32, seed=2)]
+    narrow = [v.astype(dtype) for v in w]
+
+    def turns(w: Any, xs: Any) -> Any:
+        def turn(h: Any, x: Any) -> Any:
+            y = jax.nn.relu(jax.nn.relu((h + x) @ w[0]) @ w[1])
+            return h + 1, y @ w[2]
+
+        return lax.scan(turn, jnp.zeros((48, 64), dtype), xs)[1]
+
+    xs = array(5, 48, 64, seed=3).astype(dtype)
+    got = run_host(turns, narrow, xs, weights=1, threads=2)[0]
+    a, b, c, x = (np.asarray(v, np.float64) for v in (*narrow, xs))
+    x = x + np.arange(5)[:, None, None]
+    want = np.maximum(np.maximum(x @ a, 0) @ b, 0) @ c
+    assert error(np.asarray(got, np.float64), want) < (1e-5 if dtype == "float32" else 2e-2)
+    beside = re.findall(r"'rounded bfloat16', \d+, (True|False)", seen[0])  # whether the f32 are written as well
+    unit = target().unit("bfloat16")
+    vectors = dtype == "bfloat16" and unit is not None and unit.kernel == "gemm"
+    assert beside.count("False") == len(beside) and (beside or not vectors)

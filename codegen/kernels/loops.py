@@ -315,6 +315,7 @@ class _Scan(_Loop):
 
     def steps(self) -> tuple[int, Ref]:
         self.lower(self.body.groups)
+        self.turn.prune(self.outside)
         self.chain(0)
         return 0, Ref(next(iter(self.outside)), 0)
 

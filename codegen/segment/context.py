@@ -245,9 +245,11 @@ class Context:
             self.makers = makers
         self.steps[number] = dataclasses.replace(self.steps.pop(), group=old.group, span=old.span)
 
-    def prune(self) -> None:
-        """Takes away what nobody reads: arrays of which only other forms are read, and steps."""
-        alive, read = needed(self.steps)
+    def prune(self, kept: Iterable[Buffer] = ()) -> None:
+        """Takes away what nobody reads: arrays of which only other forms are read, and steps. `kept`: what is read
+        elsewhere.
+        """
+        alive, read = needed(self.steps, kept)
         for number, maker in list(self.makers.steps.items()):
             buffer = maker.result.ref.buffer
             if alive[number] and buffer.kind == "temp" and buffer not in read:

@@ -102,9 +102,11 @@ class Makers:
         return self.steps.get(self.last.get(buffer, -1))
 
 
-def needed(steps: Sequence[Step]) -> tuple[list[bool], set[Buffer]]:
-    """Which steps make something that is read or handed out, and the buffers that those read."""
-    read: set[Buffer] = set()
+def needed(steps: Sequence[Step], kept: Iterable[Buffer] = ()) -> tuple[list[bool], set[Buffer]]:
+    """Which steps make something that is read or handed out, and the buffers that those read; `kept`: what is read
+    elsewhere.
+    """
+    read = set(kept)
     alive: list[bool] = []
     for step in reversed(steps):
         used = not step.writes or any(b.kind != "temp" or b in read for b in step.writes)

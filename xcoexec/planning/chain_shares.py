@@ -47,7 +47,7 @@ class Chains:
         return next(filter(follows, self._grains(first, last)), None) if size and self.closed(first, last) else None
 
     def _grains(self, first: int, last: int) -> list[int]:
-        """Blocks that sums may be divided by: tiles or vectors, and what reshapes join to an axis (heads); single indices
+        """Blocks that sums may be divided by: tiles or vectors, and what reshapes join to an axis (heads); indices
         where there are few.
         """
         reshapes = (op for x in self.graph.layers[first:last] for op in x.ops if op.prim == "reshape")
