@@ -302,5 +302,11 @@ def test_what_cannot_be_split_so_is_refused_in_one_sentence() -> None:
     square = lambda w, x: lax.dot_general(y := x @ w[0], y, (((1,), (1,)), ((), ())))
     graph = stages_of(square, [array(8, 8)], array(8, 8), weights=1)[1]
     assert graph.layers[-1].sums is None, "both operands are one value"
+    around = lambda w, x: jax.nn.softmax(y := x @ w[0], 0) @ w[1] + y
+    graph = stages_of(around, [array(8, 8), array(8, 8)], array(5, 8), weights=1)[1]
+    last = len(graph.layers)
+    assert graph.layers[-1].sums is not None and Chains(graph).grain(0, last, SUMS) is None
+    with pytest.raises(PlanError, match="is read outside of it"):  # whole, behind the last product
+        _refused(around, [array(8, 8), array(8, 8)], array(5, 8))
     with pytest.raises(PlanError, match="valid is 'channel' or 'rows' or 'items'"):
         Plan.uniform(0.5, SUMS)

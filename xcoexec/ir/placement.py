@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..codegen.program import Value
 from .geometry import axis_of, cut
 from .layers import Layer, LayerGraph
-from .words import SPLIT
+from .words import SPLIT, SUMS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,8 @@ def chain_results(graph: LayerGraph, members: Sequence[Layer], dim: str) -> dict
     last = members[-1]
     axis = axis_of(last.group, dim)
     size = last.out.shape[axis] if axis is not None else 0
-    inside = {op for x in members for op in x.ops}
+    whole = last.sums.behind if dim == SUMS and last.sums is not None else ()  # computed from all of what they read
+    inside = {op for x in members for op in x.ops} - set(whole)
     outside = lambda v: v in graph.program.outputs or any(r not in inside for r in graph.readers.get(v, []))
     found = {v: divided_axis(x, dim, size) for x in members[:-1] for v in x.outs if outside(v)}
     return found | {last.out: axis}

@@ -44,7 +44,15 @@ class Chains:
                 return granule
             return tiles(granule, size) if layer.group.anchor.prim == "dot_general" else block(granule, size)
         follows = lambda grain: 2 * grain <= size and self.needed(first, last, dim, grain) is not None
-        return next(filter(follows, self._grains(first, last)), None) if size and self.closed(first, last) else None
+        return next(filter(follows, self._grains(first, last)), None) if self._adds_up(first, last) else None
+
+    def _adds_up(self, first: int, last: int) -> bool:
+        """Whether layers `first:last` end with sums that can be divided, and nobody reads whole what lies before."""
+        sums = self.graph.layers[last - 1].sums
+        if sums is None or not self.closed(first, last):
+            return False
+        made = {v for x in self.graph.layers[first : last - 1] for v in x.outs}
+        return not any(v in made for op in sums.behind for v in op.value_ins)
 
     def _grains(self, first: int, last: int) -> list[int]:
         """Blocks that sums may be divided by: tiles or vectors, and what reshapes join to an axis (heads); indices
@@ -68,7 +76,7 @@ class Chains:
         divided along the dimension as that one is.
         """
         if dim == SUMS:
-            return (self.graph.layers[last - 1].out,) if self.closed(first, last) else None
+            return (self.graph.layers[last - 1].out,) if self._adds_up(first, last) else None
         least, found = self.read_later(last, dim)
         inner = tuple(self.graph.layers[i].out for i in sorted(found) if i >= first)
         return None if first < least else (*inner, self.graph.layers[last - 1].out)
