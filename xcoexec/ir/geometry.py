@@ -31,6 +31,13 @@ def axis_of(group: Group, dim: str) -> int | None:
     return None if rank < 2 else rank - 2 if rank <= 3 else 1
 
 
+def by_channels(dim: str, layers: int) -> bool:
+    """Whether parts of so many layers along a dimension begin with channels of the first one: those of a product need
+    all that it reads.
+    """
+    return dim == "channel" or (dim == SUMS and layers > 1)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sums:
     """A product whose sums can be divided: over `size` indices along `axes`, one of each of both `operands`, which the

@@ -6,7 +6,7 @@ import functools
 
 from ..codegen.program import Value
 from ..codegen.rules.primitives import primitive
-from ..ir.geometry import axis_of, block, tiles
+from ..ir.geometry import axis_of, block, by_channels, tiles
 from ..ir.layers import LayerGraph
 from ..ir.placement import divided_axis
 from ..ir.words import SUMS
@@ -91,8 +91,7 @@ class Chains:
         """Whether a part of layers `first:last` needs all of the first one's operand, whose sums run over all channels:
         of one that is divided by its channels.
         """
-        by_channels = dim == "channel" or (dim == SUMS and last - first > 1)
-        return by_channels and primitive(self.graph.layers[first].group.anchor).contraction
+        return by_channels(dim, last - first) and primitive(self.graph.layers[first].group.anchor).contraction
 
     def _read_later(self, last: int, dim: str) -> tuple[int, dict[int, int]]:
         """(the first layer with which a chain up to layer `last - 1` may begin, {layer before that one whose result is

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..codegen.program import Value
-from ..ir.geometry import axis_of
+from ..ir.geometry import axis_of, by_channels
 from ..ir.layers import Layer, LayerGraph
 from ..ir.placement import Placement, bounds, chains
 from ..ir.streaming import STREAMED_BYTES, ahead
@@ -87,7 +87,7 @@ def _read(graph: LayerGraph, members: Sequence[Layer], placements: Sequence[Plac
         for v in layer.ins
         if v not in consts and (v not in home or placements[home[v]].half != HOST or place.half != HOST)
     ]
-    rows = place.half == SPLIT and place.dim != "channel" and not (place.dim == SUMS and len(members) > 1)
+    rows = place.half == SPLIT and not by_channels(place.dim, len(members))
     axis = layer.sums.axes[0] if rows and place.dim == SUMS and layer.sums else axis_of(layer.group, place.dim) or 0
     before = max((math.prod(v.shape[:axis]) for v in crossing), default=1) if rows else 1
     return sum(v.nbytes for v in crossing) * (place.p_cpu if rows else 1.0), before == 1

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from ..codegen.program import Value
 from ..errors import PlanError
 from ..ir.costs import Costs
+from ..ir.geometry import by_channels
 from ..ir.layers import Layer, LayerGraph
 from ..ir.placement import Placement, chain_results, chains
 from ..ir.plan import Plan
@@ -159,7 +160,7 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
     mine, other = member_shares(members, place, results)
     outside = [v for x in members for v in x.ins if v not in inside]
     given = 1.0 if place.dim == SUMS else place.p_cpu  # of a result's bytes: sums come back as a whole
-    whole = place.dim == "channel" or (place.dim == SUMS and len(members) > 1)
+    whole = by_channels(place.dim, len(members))
     reads = machine.placements[members[0].index].reads
     ready = max(
         (machine.bring(v, TEAM, reads, 1.0 if whole else mine[members[0].index]) for v in dict.fromkeys(outside)),
