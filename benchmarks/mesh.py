@@ -26,6 +26,7 @@ from xcoexec.tools import bench, lines
 from xcoexec.tools.machine import environment
 
 from .both_ways import block
+from .settled import settle
 
 MODELS = ("lenet", "mobilenet_v2", "resnet18")
 FLIGHT = 10  # calls in flight
@@ -49,6 +50,8 @@ def record_of(name: str, batch: int) -> dict[str, Any]:
     record |= {"plan": plan.summary(), "bound_engine": bound.plan().engine, "same_sharding": all(same)}
     calls = (lambda: plain(weights, images), lambda: fast(weights, images), lambda: bound(images))
     for what, flight in (("waiting", 1), ("in_flight", FLIGHT)):
+        for call in calls[1:]:
+            settle(call, flight)
         began, turns = time.perf_counter(), list[list[float]]()
         while len(turns) <= LEAST or (len(turns) <= BLOCKS and time.perf_counter() - began < LONG_SECONDS):
             turns.append([block(call, flight, BLOCK_SECONDS) for call in calls])

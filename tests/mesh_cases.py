@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import xcoexec
+from xcoexec.lowering.shards import Shards
 
 RANDOM = np.random.default_rng(0)
 AUTO = AxisType.Auto
@@ -142,10 +144,10 @@ TOGETHER: dict[str, Case] = {
 }
 
 
-def compared(fn: Callable[..., Any], args: Sequence[Any]) -> dict[str, Any]:
+def compared(fn: Callable[..., Any], args: Sequence[Any], strategy: str = "host") -> dict[str, Any]:
     """What ran a function three times, called and bound, and what its results are beside those of `jax.jit`."""
     jit = jax.jit(lambda *a: fn(*a))
-    fast = xcoexec.jit(fn, strategy="host")
+    fast = xcoexec.jit(fn, strategy=strategy)
     bound = fast.bind(args[0])
     pairs = [
         pair
@@ -198,6 +200,19 @@ def deleted() -> str:
     return ""
 
 
+def on_device(case: Case) -> dict[str, Any]:
+    """The same on the device half alone, and whether it ran as one program over all devices."""
+    made, together = [], Shards.together
+
+    def noted(*args: Any) -> Any:
+        made.append(together(*args))
+        return made[-1]
+
+    with mock.patch.object(Shards, "together", noted):
+        found = compared(*case, "device")
+    return found | {"as one": any(exe is not None for exe in made)}
+
+
 def strict() -> str:
     """What a function says that has to be co-executed and cannot be."""
     fn, args = TOGETHER["a mean over the batch"]
@@ -213,9 +228,10 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         apart = {name: compared(*case) for name, case in APART.items()}
+        alone = {name: on_device(case) for name, case in APART.items()}
         together = {name: compared(*case) for name, case in TOGETHER.items()}
     others = {"double": double(), "in turn": in_turn(), "deleted": deleted(), "strict": strict()}
-    json.dump({"apart": apart, "together": together, **others}, sys.stdout)
+    json.dump({"apart": apart, "on device": alone, "together": together, **others}, sys.stdout)
 
 
 if __name__ == "__main__":

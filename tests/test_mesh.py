@@ -46,6 +46,15 @@ def test_each_device_runs_the_program_of_its_own_part(name: str) -> None:
     assert found["engines"] == ["xco", "xco"] and found["alike"] and found["error"] < EXACT * 5
 
 
+@pytest.mark.parametrize("name", names("APART"))
+def test_without_the_host_half_one_program_runs_on_all_devices(name: str) -> None:
+    """Where each has one equal piece; several devices with the same items, and one alone, have programs of their own."""
+    found = seen()["on device"][name]
+    assert found["engines"] == ["xco", "xco"] and found["alike"] and found["error"] < EXACT * 5
+    alone = ("one axis of a grid", "all on the third device", "a mesh of the first device alone")
+    assert found["as one"] is (name not in alone)
+
+
 @pytest.mark.parametrize("name", names("TOGETHER"))
 def test_what_is_not_divisible_by_item_is_plain_jit(name: str) -> None:
     found = seen()["together"][name]

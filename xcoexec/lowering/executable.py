@@ -84,7 +84,7 @@ def executable(
     args = tuple(lowered.arguments(weights, where, blobs))
     seconds, n = time.thread_time() - began, len(args)
 
-    fn = _checked(lambda *flat: lowered(flat[:n], flat[n:], donated), made_for)
+    fn = checked(lambda *flat: lowered(flat[:n], flat[n:], donated), made_for)
     options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
     if committed:
         options["out_shardings"] = SingleDevice(jax.local_devices()[0])
@@ -98,15 +98,15 @@ def executable(
     return Executable(plan, call, lowered, None, compiled, seconds, calls, blobs=args[len(lowered.consts) :])
 
 
-def _checked(fn: Callable[..., list[jax.Array]], made_for: Hashable) -> Callable[..., list[jax.Array]]:
+def checked(fn: Callable[..., list[jax.Array]], made_for: Hashable) -> Callable[..., list[jax.Array]]:
     """A function that JAX traces; it raises `Stale` under another configuration than `made_for`."""
 
-    def checked(*flat: jax.Array) -> list[jax.Array]:
+    def traced(*flat: jax.Array) -> list[jax.Array]:
         if made_for is not None and configuration() != made_for:
             raise Stale
         return fn(*flat)
 
-    return checked
+    return traced
 
 
 def _several(
@@ -122,7 +122,7 @@ def _several(
     value = dict(zip(lowered.consts, args, strict=False))
 
     def program(part: Section) -> tuple[Jitted, list[jax.Array]]:
-        fn = _checked(lambda *flat: part(lowered, flat), made_for)
+        fn = checked(lambda *flat: part(lowered, flat), made_for)
         return plain_jit(fn, **options), [value[v] for v in part.consts]
 
     def compile_one(jitted: Jitted, consts: Sequence[jax.Array], *reads: ArrayLike) -> Sequence[jax.Array]:

@@ -2,29 +2,35 @@
 
 x, sharded by item     x[0:8]  on device 0 --> its program --> y[0:8]  -.
                        x[8:16] on device 1 --> its program --> y[8:16] -+-> y, sharded as jax.jit's result is
+
+Where the host half has no part in a plan, all devices run the same program, and XLA launches it on all of them at once.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
 
 import jax
 import numpy as np
-from jax.sharding import Sharding
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 from jax.typing import ArrayLike
 
 from ..codegen.program import Literal, Value
 from ..codegen.rules.splits import Request
-from ..compat import Array, SingleDevice, configuration, default_device, local_arrays, put_together
+from ..compat import Array, SingleDevice, configuration, default_device, local_arrays, plain_jit, put_together
 from ..errors import SplitError
 from ..frontend.fold import Folded
 from ..frontend.shards import Ranges, shard
 from ..ir.plan import Plan
-from .executable import Executable
+from .executable import Executable, checked
+from .lower import Lowered
+from .programs import Flat
 
 Join = Callable[[list[jax.Array]], jax.Array]  # a result's arrays, one of each device of this process
+Specs = tuple[PartitionSpec, ...]
 
 
 def held(sharding: Sharding, shape: tuple[int, ...]) -> dict[jax.Device, Request | None]:
@@ -123,7 +129,8 @@ def _check(s: Sharding) -> None:
 class Shards:
     """A call's shards on the devices of this process. `weights`: of each device those that lie there; `here`: of each
     input whether each device has an array of it; `joins`: what makes a result of its arrays. `configuration`,
-    `default`: JAX's and its default device, under which calls are made.
+    `default`: JAX's and its default device, under which calls are made. `specs`: of inputs and of results the axis
+    along which they lie in one piece a device, in order (None: some lie otherwise, or on devices of other processes).
     """
 
     devices: tuple[jax.Device, ...]
@@ -132,6 +139,7 @@ class Shards:
     joins: tuple[Join, ...]
     configuration: Hashable
     default: jax.Device | str | None
+    specs: tuple[Specs, Specs] | None = None
 
     @classmethod
     def of(cls, placed: Placed, whole: Folded, leaves: Sequence[ArrayLike], results: Sequence[Sharding]) -> Shards:
@@ -139,8 +147,30 @@ class Shards:
         weak = whole.weak or (False,) * len(results)
         joins = tuple(_join(v, w, s) for v, w, s in zip(whole.outputs, weak, results, strict=True))
         here = tuple(placed.here[i] for i in whole.input_index)
-        about = (configuration(), default_device())
+        about = (configuration(), default_device(), _specs(placed, whole, results))
         return cls(placed.local, placed.weights(leaves, whole.weight_index), here, joins, *about)
+
+    def together(self, plan: Plan, lowered: Lowered, options: Mapping[str, object]) -> Executable | None:
+        """One program over all devices, of a plan in which the host half has no part; None for other plans."""
+        if self.specs is None or len(self.devices) < 2 or lowered.segments:
+            return None
+        mesh, (inputs, results) = Mesh(np.array(self.devices), ("devices",)), self.specs
+        began = time.thread_time()
+        each = [lowered.arguments(w, d) for w, d in zip(self.weights, self.devices, strict=True)]
+        at = NamedSharding(mesh, PartitionSpec())
+        args = [put_together(x[0].shape, x[0].dtype, False, at)(list(x)) for x in zip(*each, strict=True)]
+        seconds, n = time.thread_time() - began, len(args)
+        run = lambda *flat: lowered(flat[:n], flat[n:])
+        about = {"in_specs": (PartitionSpec(),) * n + inputs, "out_specs": list(results), "check_vma": False}
+        whole = jax.shard_map(run, mesh=mesh, **about)
+        jitted = plain_jit(checked(whole, self.configuration), compiler_options=dict(options))
+        given = [NamedSharding(mesh, spec) for spec in inputs]
+
+        def call(leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
+            mine = [_lying(x, s) if at else x for x, s, at in zip(leaves, given, self.here, strict=True)]
+            return [join(list(_local(y))) for join, y in zip(self.joins, jitted(*args, *mine), strict=True)]
+
+        return Executable(plan, self._called(call), lowered, seconds=seconds)
 
     def executable(self, plan: Plan, made: Sequence[Executable]) -> Executable:
         """One executable of those of the devices: each call is given arrays on all of them."""
@@ -152,15 +182,51 @@ class Shards:
             parts = [run(row) for run, row in zip(calls, rows, strict=True)]
             return [join(list(arrays)) for join, arrays in zip(joins, zip(*parts, strict=True), strict=True)]
 
+        first, seconds = made[0], sum(e.seconds for e in made)
+        others = dict.fromkeys(x for e in made[1:] for x in e.all_lowered if x is not first.lowered)
+        return Executable(plan, self._called(call), first.lowered, seconds=seconds, beside=tuple(others))
+
+    def _called(self, call: Flat) -> Flat:
+        """A call as it is made: while a plan is made another device is the default one, for which `jax.jit` would
+        compile anew.
+        """
+        if self.devices[0] == jax.local_devices()[0]:
+            return call
+
         def elsewhere(leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
-            """While a plan is made another device is the default one, for which `jax.jit` would compile anew."""
             with jax.default_device(self.default):
                 return call(leaves)
 
-        first, away = made[0], self.devices[0] != jax.local_devices()[0]
-        others = dict.fromkeys(x for e in made[1:] for x in e.all_lowered if x is not first.lowered)
-        seconds = sum(e.seconds for e in made)
-        return Executable(plan, elsewhere if away else call, first.lowered, seconds=seconds, beside=tuple(others))
+        return elsewhere
+
+
+def _specs(placed: Placed, whole: Folded, results: Sequence[Sharding]) -> tuple[Specs, Specs] | None:
+    """`Shards.specs`."""
+    if placed.local != placed.devices:
+        return None
+    inputs = [_spec(v.shape, placed.ranges[i]) for v, i in zip(whole.inputs, whole.input_index, strict=True)]
+    pairs = zip(whole.outputs, results, strict=True)
+    outs = [_spec(v.shape, tuple(held(s, v.shape).values())) for v, s in pairs]
+    found = [x for x in (*inputs, *outs) if x is not None]
+    return (tuple(found[: len(inputs)]), tuple(found[len(inputs) :])) if len(found) == len(inputs + outs) else None
+
+
+def _spec(shape: Sequence[int], ranges: Ranges) -> PartitionSpec | None:
+    """How an array lies of which the devices have these ranges, in order: whole on each, or in equal pieces along an
+    axis; None otherwise.
+    """
+    if not any(ranges):
+        return PartitionSpec()
+    axis = next(r[0] for r in ranges if r is not None)
+    size = shape[axis] // len(ranges)
+    equal = ranges == tuple((axis, k * size, (k + 1) * size) for k in range(len(ranges)))
+    return PartitionSpec(*[None] * axis, "devices") if equal else None
+
+
+def _lying(x: ArrayLike, sharding: Sharding) -> jax.Array:
+    """An array as one of this sharding, by which each device has what it has."""
+    array = cast("jax.Array", x)
+    return put_together(array.shape, array.dtype, array.weak_type, sharding)(list(_local(array)))
 
 
 def _local(x: ArrayLike) -> Sequence[jax.Array]:

@@ -158,9 +158,12 @@ class Attempt:
         return executable(plan, lowered, p.weights, p.donated, *about)
 
     def _on_all(self, plan: Plan, lowered: Lowered, shards: Shards, options: Mapping[str, object]) -> Executable:
-        """A plan on the devices of a call's shards: lowered for each that has cores of its own, packed once where they
-        share their memory.
+        """A plan on the devices of a call's shards: one program where the host half has no part in it, else lowered for
+        each that has cores of its own, packed once where they share their memory.
         """
+        together = shards.together(plan, lowered, options)
+        if together is not None:
+            return together
         p, made = self.problem, list[Executable]()
         for k, device in enumerate(shards.devices):
             if k and self.machine.beside:
