@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 import xcoexec
+from xcoexec.api import spread
 from xcoexec.devices.registry import _kinds
 from xcoexec.planning.memory import usage
 from xcoexec.session import options, prepare
@@ -22,11 +23,21 @@ from .standin import StandIn
 BOUND = 1_400_000  # bytes: two matrices of the six have 1.28 MB
 
 
+def uneven(times: tuple[float, ...]) -> dict[str, Any]:
+    """What each device computes where one takes longer, and where results lie."""
+    spread.times_longer = lambda devices: times
+    fast = xcoexec.jit(stack, strategy="device", strict=True).spread(W, devices=2)
+    y, cut = fast(X), fast.report().cut
+    layers = {d.id: stop - start for (d, _), (_, start, stop) in zip(fast.parts, cut.stages, strict=True)}
+    return {"error": apart(y, by_numpy(W, X)), "layers": layers, "home": [d.id for d in y.devices()], "said": str(cut)}
+
+
 def main() -> None:
     """All of it as one text."""
     connect = lambda cpus: connect_at(cpus, 0)
     kind = dataclasses.replace(_kinds[StandIn.platform], connect=connect, connect_at=connect_at)
     prepare.device_half = options.device_half = lambda: kind  # type: ignore[assignment]
+    spread.times_longer = lambda devices: (1.0, 1.0)  # both are these cores
     found: dict[str, Any] = {}
     for strategy, memory in (("device", None), ("codl", None), ("capacity", BOUND)):
         fast = xcoexec.jit(stack, strategy=strategy, device_memory=memory, strict=True).spread(W, devices=2)
@@ -38,7 +49,7 @@ def main() -> None:
             "engines": [plan.engine for _, plan in pairs],
             "bytes": [usage(graph, plan.placements).total for graph, plan in pairs],
         }
-    found["bound"] = BOUND
+    found |= {"bound": BOUND, "uneven": [uneven(times) for times in ((1.0, 2.0), (2.0, 1.0))]}
     found["served"] = {n: r.served for n, _, r in RELAYS}
     found["default"] = str(jax.config.jax_default_device)  # type: ignore[attr-defined]
     json.dump(found, sys.stdout)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from xcoexec.frontend.parts import Parted
+from xcoexec.measure.device_speeds import alike, times_longer
 from xcoexec.planning.device_cuts import Kind, across
 
 from .test_sharded import AS_USED, FOUR, begin, ended
@@ -100,6 +101,20 @@ def test_devices_with_relays_keep_their_bounds() -> None:
         assert found[strategy]["engines"] == ["xco", "xco"]
     assert max(found["capacity"]["bytes"]) <= found["bound"] < max(found["device"]["bytes"])
     assert found["served"] == {"0": True, "1": True} and found["default"] == "None"
+    for uneven, slow in zip(found["uneven"], ("1", "0"), strict=True):  # the slower one has a third of the layers
+        fast = str(1 - int(slow))
+        assert uneven["layers"][fast] == 2 * uneven["layers"][slow] and uneven["error"] < EXACT
+        assert uneven["home"] == [0] and "device, 2.0 times slower," in uneven["said"]
+
+
+def test_devices_that_take_about_as_long_are_alike() -> None:
+    assert alike([1.0, 1.1, 1.25, 3.0, 2.9, 3.7]) == (1.0, 1.0, 1.25, 2.9, 2.9, 3.7)
+    assert alike([5.0, 2.0]) == (2.5, 1.0) and alike([0.3]) == (1.0,)
+
+
+def test_how_fast_devices_are_is_measured_once() -> None:
+    here = (jax.devices()[0], jax.devices()[0])
+    assert times_longer(here) is times_longer(here) and min(times_longer(here)) == 1.0
 
 
 # -- parts of a jaxpr

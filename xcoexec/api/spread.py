@@ -3,7 +3,8 @@
 inputs --> part 1 on device 0 and the host half --> part 2 on device 1 and the host half --> results
 
 Each part is a function of its own with resident weights, planned for its device: co-executed, and within
-`device_memory` there. Calls in flight follow one another: while device 1 has the first, device 0 has the second.
+`device_memory` there. Calls in flight follow one another: while device 1 has the first, device 0 has the second. A
+device that is slower than others gets fewer layers.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..errors import BindError, brief
 from ..frontend.parts import Atom, JaxprPart, Parted
 from ..guard import boundary, outside
 from ..ir.plan import Plan
+from ..measure.device_speeds import times_longer
 from ..planning.device_cuts import DeviceCut, Kind, across
 from ..session.prepare import device_limit, device_relay
 from ..session.report import Report
@@ -75,7 +77,7 @@ class Step:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chain:
     """A function's parts for calls of one signature. `weak`, `stays`: of each result whether its type is weak, and
-    whether it is part of a state (a cache), which stays on the device that made it.
+    whether it is part of a state (a cache), which stays on the device that made it; `home`: where all else comes.
     """
 
     steps: tuple[Step, ...]
@@ -85,6 +87,7 @@ class Chain:
     stays: tuple[bool, ...]
     tree: PyTreeDef
     cut: DeviceCut
+    home: jax.Device
 
     def begin(self, leaves: Sequence[ArrayLike]) -> dict[Var, ArrayLike]:
         """What is there before the first part."""
@@ -92,10 +95,10 @@ class Chain:
 
     def finish(self, env: Mapping[Var, ArrayLike]) -> object:
         """What the function returns, on the first device but for its state."""
-        home, leaves = self.steps[0].device, list[ArrayLike]()
+        leaves = list[ArrayLike]()
         for v, weak, stays in zip(self.outputs, self.weak, self.stays, strict=True):
             x: ArrayLike = as_array(v.val) if isinstance(v, JaxLiteral) else env[v]
-            x = x if stays else there(x, home)
+            x = x if stays else there(x, self.home)
             leaves.append(as_weak(cast("jax.Array", x)) if weak else x)
         return jax.tree_util.tree_unflatten(self.tree, leaves)
 
@@ -196,23 +199,36 @@ class SpreadFunction(SeveralDevices[R]):
                 "valid is a function without that."
             )
         known = [*self._leaves, *made.closed.consts]
-        cut = self._cut(program)
+        cut, devices = self._cut(program)
         parts = program.parts([(start, stop) for _, start, stop in cut.stages])
-        placed = enumerate(zip(parts, self.devices, strict=False))
+        placed = enumerate(zip(parts, devices, strict=True))
         steps = tuple(self._step(k, part, device, known) for k, (part, device) in placed)
         weak = tuple(bool(getattr(v.aval, "weak_type", False)) for v in made.closed.jaxpr.outvars)
         stays = of_state(made, call)
-        return Chain(steps, program.inputs, program.outputs, weak, stays, made.out_tree, cut)
+        return Chain(steps, program.inputs, program.outputs, weak, stays, made.out_tree, cut, self.devices[0])
 
-    def _cut(self, program: Parted) -> DeviceCut:
-        """The parts whose slowest takes the least by nominal rates, with what does not fit into its device's memory."""
+    def _cut(self, program: Parted) -> tuple[DeviceCut, list[jax.Device]]:
+        """The parts whose slowest takes the least by nominal rates and by how fast each device was measured to be, with
+        what does not fit into its memory; and the device of each part.
+        """
         options, groups = self._function.options, program.groups
         rates, memory = RATES[options.apart], math.inf
         if options.device_memory is not None and options.apart:
             memory = ROOM * (device_limit(options.device_memory, device_relay(options.cpus)) or math.inf)
         seconds = tuple(max(g.flops / rates.flops, g.moved / rates.nbytes) + rates.group for g in groups)
-        kind = Kind(len(self.devices), seconds, tuple(g.weights for g in groups), memory, 1 / rates.outside)
-        return across({"device": kind}, [rates.hop + g.crossing / rates.hop_bytes for g in groups])
+        weights, free, kinds = tuple(g.weights for g in groups), dict[str, list[jax.Device]](), dict[str, Kind]()
+        for device, times in zip(self.devices, self._times_longer(), strict=True):
+            name = "device" if times == 1 else f"device, {times:.1f} times slower,"
+            free.setdefault(name, []).append(device)
+            each = tuple(times * s for s in seconds)
+            kinds[name] = Kind(len(free[name]), each, weights, memory, 1 / rates.outside)
+        cut = across(kinds, [rates.hop + g.crossing / rates.hop_bytes for g in groups])
+        return cut, [free[name].pop(0) for name, _, _ in cut.stages]
+
+    def _times_longer(self) -> tuple[float, ...]:
+        """Of each device how many times longer than the fastest it takes. Devices of the host share its cores."""
+        several = self._function.options.apart and len(self.devices) > 1
+        return times_longer(self.devices) if several else (1.0,) * len(self.devices)
 
     def _step(self, k: int, part: JaxprPart, device: jax.Device, known: Sequence[ArrayLike]) -> Step:
         plain = functools.partial(part)
