@@ -1,6 +1,7 @@
 """`python -m benchmarks.uneven FOLDER MODEL... [--batch 16]`: one network over GPUs of which the last one is in use.
 
-A process of its own computes products on the last GPU all the time, as a neighbour would. Plain `jax.jit` on the first
+A process of its own computes products on the last GPU all the time, as a neighbour would: on all of it, or, started
+under `benchmarks/edge_slice 100`, on `--share` percent of its multiprocessors. Plain `jax.jit` on the first
 GPU, and `spread` over all of them, cut as if they were alike and cut by how fast each was measured to be, take turns in
 one process. What is printed: milliseconds of a call, and the median of the blocks' ratios to `jax.jit` with quartiles.
 """
@@ -23,7 +24,7 @@ import numpy as np
 import xcoexec
 from xcoexec.api import spread
 from xcoexec.ir.text import columns
-from xcoexec.measure.device_speeds import times_longer
+from xcoexec.measure.device_speeds import product_rates
 from xcoexec.papers.source import commit
 from xcoexec.tools import lines
 from xcoexec.tools.machine import environment
@@ -50,11 +51,12 @@ while True:
 
 
 @contextlib.contextmanager
-def neighbour() -> Iterator[None]:
-    """Within it another process uses the last device of this one."""
+def neighbour(share: int) -> Iterator[None]:
+    """Within it another process uses so many percent of the last device of this one."""
     last = str(len(jax.devices()) - 1)
     seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     env = os.environ | {"CUDA_VISIBLE_DEVICES": seen.split(",")[-1] or last, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(share)
     process = subprocess.Popen([sys.executable, "-c", NEIGHBOUR], env=env, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -66,11 +68,11 @@ def neighbour() -> Iterator[None]:
         process.wait()
 
 
-def cut_as(times: Callable[[tuple[jax.Device, ...]], tuple[float, ...]], ours: Any, weights: Any, x: Any) -> Any:
-    """The network over all devices, planned, cut for devices of which each takes so many times longer."""
+def cut_as(rates: Callable[[tuple[jax.Device, ...]], Sequence[float]], ours: Any, weights: Any, x: Any) -> Any:
+    """The network over all devices, planned, cut for devices of so many FLOP a second each."""
     with contextlib.ExitStack() as back:
-        back.callback(setattr, spread, "times_longer", spread.times_longer)
-        spread.times_longer = times
+        back.callback(setattr, spread, "product_rates", spread.product_rates)
+        spread.product_rates = rates
         found = ours.spread(weights)
         jax.block_until_ready(found(x))
     found.ready()
@@ -82,12 +84,14 @@ def record_of(name: str, batch: int, rounds: int) -> dict[str, Any]:
     entry, count = get(name), len(jax.devices())
     weights, x = entry.variables(), jax.tree.map(jax.numpy.asarray, entry.example(batch))
     plain, ours = jax.jit(entry.module.apply), xcoexec.jit(entry.module.apply)
-    cuts = {ALIKE: cut_as(lambda _: (1.0,) * count, ours, weights, x), MEASURED: cut_as(times_longer, ours, weights, x)}
+    rates = product_rates(tuple(jax.devices()))
+    same = [max(rates)] * count
+    cuts = {ALIKE: cut_as(lambda _: same, ours, weights, x), MEASURED: cut_as(lambda _: rates, ours, weights, x)}
     calls: dict[str, Callable[[], Any]] = {"jit": lambda: plain(weights, x)}
     calls |= {k: lambda f=f: f(x) for k, f in cuts.items()}
     want = [np.asarray(y) for y in jax.tree.leaves(calls["jit"]())]
     found: dict[str, Any] = {"model": name, "batch": batch, "devices": count}
-    found["times_longer"] = times_longer(tuple(jax.devices()))
+    found["product_rates"] = rates
     found["difference_to_jit"] = {k: worst(call(), want) for k, call in calls.items()}
     for way, flight in WAYS.items():
         found[way] = {k: [] for k in calls}
@@ -121,18 +125,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--share", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
     head = ["model", "cut"]
     for way in WAYS:
         head += [f"{way} ms", "times jit"]
-    print(f"{where()}; {jax.device_count()} devices, of which another process uses the last one")
-    with neighbour():
+    print(f"{where()}; {jax.device_count()} devices; another process uses {given.share} % of the last one")
+    with neighbour(given.share):
         for name in given.models:
             began = time.strftime("%Y-%m-%dT%H:%M:%S")
             found = record_of(name, given.batch, given.rounds)
-            line = {**found, "began": began, "machine": where(), "commit": commit(), **environment()}
+            line = {**found, "neighbour_percent": given.share, "began": began, "machine": where(), "commit": commit(), **environment()}
             lines.append(given.folder / "uneven.jsonl", line)
             print(columns([[*head, "difference"], *rows_of(found)], range(2, 7)), flush=True)
             print("\n".join(f"{k}: {cut}" for k, cut in found["cut"].items()), flush=True)

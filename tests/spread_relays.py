@@ -25,7 +25,7 @@ BOUND = 1_400_000  # bytes: two matrices of the six have 1.28 MB
 
 def uneven(times: tuple[float, ...]) -> dict[str, Any]:
     """What each device computes where one takes longer, and where results lie."""
-    spread.times_longer = lambda devices: times
+    spread.product_rates = lambda devices: [6e13 / t for t in times]
     fast = xcoexec.jit(stack, strategy="device", strict=True).spread(W, devices=2)
     y, cut = fast(X), fast.report().cut
     layers = {d.id: stop - start for (d, _), (_, start, stop) in zip(fast.parts, cut.stages, strict=True)}
@@ -37,7 +37,7 @@ def main() -> None:
     connect = lambda cpus: connect_at(cpus, 0)
     kind = dataclasses.replace(_kinds[StandIn.platform], connect=connect, connect_at=connect_at)
     prepare.device_half = options.device_half = lambda: kind  # type: ignore[assignment]
-    spread.times_longer = lambda devices: (1.0, 1.0)  # both are these cores
+    spread.product_rates = lambda devices: (6e13, 6e13)  # both are these cores
     found: dict[str, Any] = {}
     for strategy, memory in (("device", None), ("codl", None), ("capacity", BOUND)):
         fast = xcoexec.jit(stack, strategy=strategy, device_memory=memory, strict=True).spread(W, devices=2)

@@ -26,7 +26,7 @@ from ..errors import BindError, brief
 from ..frontend.parts import Atom, JaxprPart, Parted
 from ..guard import boundary, outside
 from ..ir.plan import Plan
-from ..measure.device_speeds import times_longer
+from ..measure.device_speeds import product_rates
 from ..planning.device_cuts import DeviceCut, Kind, across
 from ..session.prepare import device_limit, device_relay
 from ..session.report import Report
@@ -38,6 +38,7 @@ from .signature import Signature
 from .traced_call import coming_back, unfit
 
 R = TypeVar("R")
+LAYERS_SHARE = 0.5  # of the FLOP a second of a large product: what layers reach
 ROOM = 0.9  # of the bytes that may lie on a device: the rest is for buffers
 
 
@@ -54,6 +55,10 @@ class Rates:
     hop: float
     hop_bytes: float
     outside: float
+
+    def slower(self, flops: float, times: float) -> Rates:
+        """Those of a device of so many FLOP a second, on which all else takes so many times longer."""
+        return dataclasses.replace(self, flops=flops, nbytes=self.nbytes / times, group=self.group * times)
 
 
 #: whether the device half is a device of its own -> nominal rates
@@ -208,27 +213,36 @@ class SpreadFunction(SeveralDevices[R]):
         return Chain(steps, program.inputs, program.outputs, weak, stays, made.out_tree, cut, self.devices[0])
 
     def _cut(self, program: Parted) -> tuple[DeviceCut, list[jax.Device]]:
-        """The parts whose slowest takes the least by nominal rates and by how fast each device was measured to be, with
-        what does not fit into its memory; and the device of each part.
+        """The parts whose slowest takes the least, by each device's rates and by what does not fit into its memory; and
+        the device of each part.
         """
         options, groups = self._function.options, program.groups
-        rates, memory = RATES[options.apart], math.inf
+        memory = math.inf
         if options.device_memory is not None and options.apart:
             memory = ROOM * (device_limit(options.device_memory, device_relay(options.cpus)) or math.inf)
-        seconds = tuple(max(g.flops / rates.flops, g.moved / rates.nbytes) + rates.group for g in groups)
         weights, free, kinds = tuple(g.weights for g in groups), dict[str, list[jax.Device]](), dict[str, Kind]()
-        for device, times in zip(self.devices, self._times_longer(), strict=True):
+        all_rates = self._rates()
+        fastest = max(r.flops for r in all_rates)
+        for device, rates in zip(self.devices, all_rates, strict=True):
+            times = fastest / rates.flops
             name = "device" if times == 1 else f"device, {times:.1f} times slower,"
             free.setdefault(name, []).append(device)
-            each = tuple(times * s for s in seconds)
-            kinds[name] = Kind(len(free[name]), each, weights, memory, 1 / rates.outside)
-        cut = across(kinds, [rates.hop + g.crossing / rates.hop_bytes for g in groups])
+            seconds = tuple(max(g.flops / rates.flops, g.moved / rates.nbytes) + rates.group for g in groups)
+            kinds[name] = Kind(len(free[name]), seconds, weights, memory, 1 / rates.outside)
+        hop = RATES[options.apart]
+        cut = across(kinds, [hop.hop + g.crossing / hop.hop_bytes for g in groups])
         return cut, [free[name].pop(0) for name, _, _ in cut.stages]
 
-    def _times_longer(self) -> tuple[float, ...]:
-        """Of each device how many times longer than the fastest it takes. Devices of the host share its cores."""
-        several = self._function.options.apart and len(self.devices) > 1
-        return times_longer(self.devices) if several else (1.0,) * len(self.devices)
+    def _rates(self) -> list[Rates]:
+        """The rates of each device: nominal ones, and where several are devices of their own by what a product takes on
+        each. Devices of the host share its cores.
+        """
+        apart, count = self._function.options.apart, len(self.devices)
+        nominal = RATES[apart]
+        if not apart or count < 2:
+            return [nominal] * count
+        measured = [LAYERS_SHARE * r for r in product_rates(self.devices)]
+        return [nominal.slower(flops, max(measured) / flops) for flops in measured]
 
     def _step(self, k: int, part: JaxprPart, device: jax.Device, known: Sequence[ArrayLike]) -> Step:
         plain = functools.partial(part)
