@@ -33,6 +33,12 @@ def test_the_factor_is_the_slower_half_and_bounded(
     assert contention.slowdown(Relay(StandIn()), 2) == pytest.approx(factor)
 
 
+def test_of_several_layers_the_least_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = {x.name: Together((1.0, f), (1.0, 1.0)) for x, f in zip(contention.LAYERS, (1.1, 1.4), strict=True)}
+    monkeypatch.setattr(contention, "together", lambda made, *_: slow[made.name])
+    assert contention.slowdown(Relay(StandIn()), 2) == pytest.approx(1.1)
+
+
 def test_contention_is_typical_until_it_is_learnt(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
     measured: list[int] = []
