@@ -137,7 +137,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in given.models:
             began = time.strftime("%Y-%m-%dT%H:%M:%S")
             found = record_of(name, given.batch, given.rounds)
-            line = {**found, "neighbour_percent": given.share, "began": began, "machine": where(), "commit": commit(), **environment()}
+            about = {"neighbour_percent": given.share, "began": began, "machine": where(), "commit": commit()}
+            line = {**found, **about, **environment()}
             lines.append(given.folder / "uneven.jsonl", line)
             print(columns([[*head, "difference"], *rows_of(found)], range(2, 7)), flush=True)
             print("\n".join(f"{k}: {cut}" for k, cut in found["cut"].items()), flush=True)

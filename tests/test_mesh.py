@@ -48,7 +48,7 @@ def test_each_device_runs_the_program_of_its_own_part(name: str) -> None:
 
 @pytest.mark.parametrize("name", names("APART"))
 def test_without_the_host_half_one_program_runs_on_all_devices(name: str) -> None:
-    """Where each has one equal piece; several devices with the same items, and one alone, have programs of their own."""
+    """Where each has one equal piece: several devices with the same items, and one alone, have their own programs."""
     found = seen()["on device"][name]
     assert found["engines"] == ["xco", "xco"] and found["alike"] and found["error"] < EXACT * 5
     alone = ("one axis of a grid", "all on the third device", "a mesh of the first device alone")
