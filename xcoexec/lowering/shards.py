@@ -161,8 +161,8 @@ class Shards:
         args = [put_together(x[0].shape, x[0].dtype, False, at)(list(x)) for x in zip(*each, strict=True)]
         seconds, n = time.thread_time() - began, len(args)
         run = lambda *flat: lowered(flat[:n], flat[n:])
-        about = {"in_specs": (PartitionSpec(),) * n + inputs, "out_specs": list(results), "check_vma": False}
-        whole = jax.shard_map(run, mesh=mesh, **about)
+        reads = (PartitionSpec(),) * n + inputs
+        whole = jax.shard_map(run, mesh=mesh, in_specs=reads, out_specs=list(results), check_vma=False)
         jitted = plain_jit(checked(whole, self.configuration), compiler_options=dict(options))
         given = [NamedSharding(mesh, spec) for spec in inputs]
 
