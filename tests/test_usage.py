@@ -291,6 +291,42 @@ def test_what_callers_do_between_bursts_does_not_count() -> None:
     assert trial.medians() == pytest.approx((0.7, 1.0), rel=0.01)
 
 
+@pytest.mark.parametrize("burst", [3, 10, 30])
+@pytest.mark.parametrize(("plan", "verdict"), [(1.3, "jit"), (0.7, "plan")])
+def test_long_calls_in_flight_are_compared_in_blocks_as_short_as_a_caller_allows(
+    burst: int, plan: float, verdict: str
+) -> None:
+    """Bursts that begin before the last one's end, of calls of a second: fewer calls have the slower executable."""
+    clock, ends, counts = [100.0], [0.0], [0, 0]
+    trial = FlowTrial(1.0, lambda: clock[0])
+    for i in range(2000):
+        trial.holds(i % burst)
+        plain = trial.plain(waited=i % burst == 0)
+        if trial.verdict:
+            break
+        counts[plain] += 1
+        ends[0] = max(ends[0], clock[0]) + (1.0 if plain else plan)
+        clock[0] += 0.01 if (i + 1) % burst else ends[0] - clock[0]
+    assert trial.verdict == verdict and trial.medians() == pytest.approx((plan, 1.0), rel=0.1)
+    assert counts[1] <= usage.CLEAR_PAIRS * max(3 * (burst + 2), usage.LONG_BLOCK) and trial.dropped >= burst
+
+
+def test_short_calls_in_flight_and_callers_who_keep_all_results_have_long_blocks() -> None:
+    for trial, held in ((FlowTrial(1e-3), 3), (FlowTrial(1.0), 32)):
+        trial.holds(held)
+        assert (trial.block, trial.dropped) == (FLOW_BLOCK, usage.FLOW_DROPPED)
+
+
+def test_how_many_results_a_caller_holds() -> None:
+    habit, kept = Habit(), [jax.numpy.ones(3) + i for i in range(5)]
+    for x in kept:
+        habit.gave([x])
+    habit.gave([jax.numpy.ones(3) + 9])
+    assert habit.held == 5
+    del kept[1:], x
+    assert habit.held == 1
+
+
 def test_a_comparison_of_calls_in_flight_ends_where_callers_wait() -> None:
     trial = FlowTrial(0.1)
     trial.plain(False)

@@ -27,6 +27,8 @@ LEAST_PAIRS, MOST_PAIRS = 4, 16  # of executables that are compared, in so many 
 CLEAR_PAIRS = 2  # of them that are enough where both are clear, and say the same
 FLOW_BLOCK, FLOW_DROPPED = 96, 32  # calls in flight of a block, and those of it that are not compared
 FLOW_BLOCKS = 2  # of them that are compared with each other
+LONG_SECONDS = 0.01  # of a call in flight: blocks of longer ones drop no more calls than a caller holds results
+LONG_FIRST, LONG_BLOCK = 40, 24  # of these, the calls that show how many he holds, and the least of a block
 FLOW_PAIRS, FLOW_GAIN = 6, 0.97  # the most pairs, and the share of jax.jit's seconds below which a plan takes them
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
@@ -59,7 +61,7 @@ class Habit:
 
     def __init__(self) -> None:
         self.in_flight = False
-        self._last: collections.deque[weakref.ref[jax.Array] | None] = collections.deque(maxlen=HELD)
+        self._last: collections.deque[weakref.ref[jax.Array] | None] = collections.deque(maxlen=FLOW_DROPPED)
         self._others = self.steady = 0  # calls in a row made the other way, and made as the habit says
         self._rest, self._pause = 0, PAUSE  # calls for which a caller who holds results is one who waits for them
 
@@ -85,11 +87,20 @@ class Habit:
         if self._rest:
             self._rest -= 1
             return False
-        return len(self._last) == HELD and all(x is not None and x() is not None for x in self._last)
+        return len(self._last) >= HELD and all(_alive(self._last[-k]) for k in range(1, HELD + 1))
+
+    @property
+    def held(self) -> int:
+        """How many of the last results, `FLOW_DROPPED` at most, the caller still holds."""
+        return sum(map(_alive, self._last))
 
     def gave(self, results: Sequence[object]) -> None:
         """Notes what a call has returned; nothing is kept alive."""
         self._last.append(held(results))
+
+
+def _alive(x: weakref.ref[jax.Array] | None) -> bool:
+    return x is not None and x() is not None
 
 
 class Trial:
@@ -102,9 +113,10 @@ class Trial:
     when it has won.
     """
 
+    first: int = FIRST  # calls that are not compared
     block: int = BLOCK
     blocks: ClassVar[int] = BLOCKS  # of a pair
-    dropped: ClassVar[int] = 1  # calls of a block that are not compared
+    dropped: int = 1  # calls of a block that are not compared
     most: ClassVar[int] = MOST_PAIRS
     flows: ClassVar[bool] = False
 
@@ -146,7 +158,7 @@ class Trial:
         """
         call = self._calls - 1
         alone = not (self.verdict or self._others or self.flows or self._answered)
-        return self.block - 1 - (call - FIRST) % self.block if alone and self._counts(call) else 0
+        return self.block - 1 - (call - self.first) % self.block if alone and self._counts(call) else 0
 
     def rests(self, answered: Callable[[], int]) -> None:
         """Notes that calls go by without a look; `answered` tells how many when the next one begins."""
@@ -154,7 +166,7 @@ class Trial:
 
     def _counts(self, call: int) -> bool:
         """Whether a call is plain `jax.jit`'s and no first one of its block."""
-        return self._plain_at(call) and (call - FIRST) % self.block >= self.dropped
+        return self._plain_at(call) and (call - self.first) % self.block >= self.dropped
 
     @property
     def begun(self) -> bool:
@@ -165,22 +177,22 @@ class Trial:
         """Which executable takes a call: plain `jax.jit` the second block of a pair, and the last but one of the next,
         so that each comes as often behind the other.
         """
-        pair, place = divmod((call - FIRST) // self.block, self.blocks)
-        return call >= FIRST and place == (self.blocks - 2 if pair % 2 else 1)
+        pair, place = divmod((call - self.first) // self.block, self.blocks)
+        return call >= self.first and place == (self.blocks - 2 if pair % 2 else 1)
 
     def _note(self, seconds: float, waited: bool, calls: int = 1) -> None:
         """So many calls are over, one or the last of a block, that took so many seconds until the next one began."""
         call = self._calls - 1
-        if call < FIRST:
+        if call < self.first:
             return
         if not (waited or self.flows):
             self._missed += 1
-        elif (call - FIRST) % self.block >= self.dropped:
+        elif (call - self.first) % self.block >= self.dropped:
             plain = self._plain_at(call)
             self._samples[plain].append(max(seconds - self.looks, 0.0) / calls if plain else seconds)
             if waited:
                 self._ends[plain].append(len(self._samples[plain]))
-        place = (call - FIRST + 1) % (self.blocks * self.block)
+        place = (call - self.first + 1) % (self.blocks * self.block)
         if place == self.block and not self.pairs and self._samples[0] and self._typical(0) < self._sure:
             self.verdict = "plan"
         elif place == 0:
@@ -236,6 +248,15 @@ class FlowTrial(Trial):
     """
 
     block, blocks, dropped, most, flows = FLOW_BLOCK, FLOW_BLOCKS, FLOW_DROPPED, FLOW_PAIRS, True
+
+    def holds(self, results: int) -> None:
+        """Notes how many results the caller holds as a call begins. Blocks of long calls are as short as that allows:
+        half of the calls have the slower executable while they are compared.
+        """
+        if self._alone >= LONG_SECONDS and self._calls <= self.first:
+            started = self.first == LONG_FIRST
+            self.first, self.dropped = LONG_FIRST, min(max(results + 2, self.dropped if started else 0), FLOW_DROPPED)
+            self.block = max(FLOW_BLOCK // FLOW_DROPPED * self.dropped, LONG_BLOCK)  # whole bursts are compared
 
     def waits(self) -> None:
         """A call waits for its result: after many of them the comparison ends."""
