@@ -16,7 +16,7 @@ from ..segment.context import Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from ..target import MatrixUnit
-from . import winograd, winograd_steps
+from . import across, winograd, winograd_steps
 from .block_shapes import block_shape
 from .conv_weights import by_result, conv_weights
 from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
@@ -235,7 +235,12 @@ def _conv(
     pixels = (y.shape[0], depth, height, width)
     product = Product(pixels, tuple(taps), run, per_out, groups)
     walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
-    shape = block_shape(ctx.target, math.prod(pixels), per_out, unit)
+    if unit is None and w.source is None and across.pays(ctx.target, per_out, run, len(taps)):
+        unit = across.ACROSS
+    summed = unit is across.ACROSS
+    shape = (
+        (across.rows(ctx.target, per_out), 1) if summed else block_shape(ctx.target, math.prod(pixels), per_out, unit)
+    )
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
     operands = [
@@ -287,6 +292,8 @@ def _unit(ctx: Context, x: Value, w: Filters, geo: Convolution, whole: bool) -> 
     it are), other products of bf16 are f32.
     """
     channels = w.value.shape[geo.weights[1]]
+    if not whole and across.pays(ctx.target, geo.channels // geo.groups, channels, math.prod(geo.window)):
+        return None
     unit = unit_of(ctx, x, w.value, whole, channels) if w.source is None else None
     if unit is not None:
         few = geo.groups == 1 and _few(geo, channels, unit)
@@ -304,15 +311,18 @@ def _weights(
     """
     if w.source is not None:
         return w.at_call(ctx, g.groups, nv, taken)
-    vl = ctx.target.vl
+    vl, summed = ctx.target.vl, unit is across.ACROSS
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
         k = _laid(g, w, consts, taken)
-        k = k.reshape(g.groups, len(g.taps), -1, g.channels) if few else k
+        k = k.reshape(g.groups, len(g.taps), -1, g.channels) if few or summed else k
+        if summed:
+            return across.pack(k, vl)
         return pack_panels(k.reshape(g.groups, -1, g.channels), vl, nv) if unit is None else pack_words(k, vl, nv, unit)
 
     key = ("panels", w.value, w.axes, g.groups, nv, taken, unit and unit.name, few)
-    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, key)
+    size = 4 * g.depth * g.channels if summed else panel_bytes(g, vl, nv)
+    return ctx.pack(size * g.groups, packer, key)
 
 
 def _shifts(ctx: Context, g: Product, w: Filters, unit: MatrixUnit) -> Ref:

@@ -16,6 +16,7 @@ from ..segment.context import RAW_BYTES, Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage
 from ..target import MatrixUnit
+from . import across
 from .block_shapes import block_shape
 from .elementwise import copy, dense
 from .gemv import ROWS, Blocks, Index, add_blocks, add_gemv
@@ -233,7 +234,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         laid = channels_of(right.value, n, k)
         if laid and laid.value.nbytes >= RAW_BYTES and (m <= ROWS or laid.value is not right.value):
             return add_row_gemv(ctx, _rows(ctx, left), m, laid, lanes, expr)
-    if constant and unit is not None:
+    summed = constant and not whole and across.pays(ctx.target, n, k, 1)
+    if constant and unit is not None and not summed:
         return _narrow(ctx, left, right, lanes, expr, unit)
     if (batch > 1 or not constant) and few_rows(m, k, n, batch) and _beside_data(ctx, left, right, lanes, expr):
         return None
@@ -241,9 +243,13 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         return add_product(ctx, sides, lanes[0], expr, lanes[1:])
     x = _rows(ctx, left)
     g = Product((1, 1, 1, m), (0,), k, n, batch)
-    shape = block_shape(ctx.target, m, n)
+    shape = (across.rows(ctx.target, n), 1) if summed else block_shape(ctx.target, m, n)
     order = (*right.batch, *right.contract, *right.free)
-    if constant:
+    if summed:
+        laid = lambda consts: np.transpose(consts[right.value], order).reshape(batch, 1, k, n)
+        key = ("across", right.value, order, batch, k, n)
+        weights = ctx.pack(4 * batch * k * n, lambda consts: across.pack(laid(consts), ctx.target.vl), key)
+    elif constant:
         w = right.value
 
         def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
@@ -254,7 +260,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         )
     else:
         weights = _panels(ctx, right, shape[1])
-    return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)
+    return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape, across.ACROSS if summed else None)
 
 
 def _beside_data(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> bool:

@@ -17,6 +17,8 @@ from ..segment.steps import Kernel, Ref, Word
 from ..segment.storage import Operand
 from ..target import MatrixUnit
 from . import gemm
+from .across import ACROSS
+from .across import cycles as cycles_across
 from .block_shapes import Shape, cycles, slowdown, unit_for_floats
 from .elementwise import read
 from .lanes import Lane, Product, ProductMaker, narrower
@@ -159,8 +161,8 @@ def add_gemm(
 ) -> None:
     """Appends the step that writes `expr` of the product and the operands to `y`; `weights` are panels as `pack_panels`
     makes them for blocks of that `shape` (rows, vectors), or rows. `unit`: multiplies them (None: the one for f32);
-    runs and panels are of its words. `spacing`: bytes from the panels of a group to those of the next (0: they lie side
-    by side).
+    runs and panels are of its words, those of `ACROSS` are as `across.pack` makes them. `spacing`: bytes from the
+    panels of a group to those of the next (0: they lie side by side).
     """
     assert g.element == 4 or isinstance(weights, Rows), "panels of packed weights are for runs side by side"
     unit, before = unit or unit_for_floats(ctx.target), len(ctx.steps)
@@ -187,15 +189,18 @@ def _append(
     vl = ctx.target.vl
     g, (x, y, *operands) = in_a_row(g, (x, y, *operands))
     cut = _cut(ctx, g, x, weights, shape, unit)
-    kinds, run = tuple(o.kind for o in operands), g.run if len(cut.sums) == 1 else 0
+    kinds, run = tuple(o.kind for o in operands), g.run if len(cut.sums) == 1 and unit is not ACROSS else 0
     walk = cut.walk(g, x, weights)
 
     def kernel(rows: int, vectors: int, lanes: int) -> Kernel:
-        return Kernel(gemm.spec(max(rows, 1), vectors, lanes != vl, expr, kinds, run, unit.dtype, unit.kernel, walk))
+        wide = lanes if unit is ACROSS else vectors
+        return Kernel(gemm.spec(max(rows, 1), wide, lanes != vl, expr, kinds, run, unit.dtype, unit.kernel, walk))
 
     rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
     rwords = cut.sum_words(rtable, walk)
-    bwords, panels = cut.words(kernel, vl, g.depth, weights.row if isinstance(weights, Rows) else 0)
+    row = weights.row if isinstance(weights, Rows) else 4 * g.channels if unit is ACROSS else 0
+    bwords, panels = cut.words(kernel, vl, g.depth, row)
+    panels = row * g.depth if unit is ACROSS else panels
     ref, group_bytes = (weights.ref, weights.group) if isinstance(weights, Rows) else (weights, spacing or panels)
     words: list[Word] = [
         *(math.prod(g.pixels), *g.pixels[1:], cut.tiles, cut.extra, cut.rows, cut.chunk),
@@ -210,7 +215,10 @@ def _append(
     writes = [y.ref.buffer, *(o.ref.buffer for o in operands if o.form is not None)]
     each = g.groups * len(cut.blocks)
     items, calls = -(-cut.tiles // cut.chunk) * each, cut.tiles * each * len(cut.sums)
-    units = cut.cycles(slowdown(ctx.target, unit)) * g.groups * g.depth
+    if unit is ACROSS:
+        units = math.prod(g.pixels) * cycles_across(ctx.target, g.channels, g.depth) * g.groups
+    else:
+        units = cut.cycles(slowdown(ctx.target, unit)) * g.groups * g.depth
     ctx.add("gemm", words, items, reads, writes, calls=calls, units=units)
 
 
@@ -282,7 +290,7 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape, u
         tiles = pixels // rows
     fitting = _fitting(PANEL_BYTES if unit.step == 1 else TILES_PANEL, nv * vl)
     chunk = _tiles_per_item(ctx, g, x, tiles, rows, shape, unit, fitting)
-    most = g.depth if chunk <= 2 else fitting
+    most = g.depth if chunk <= 2 or unit is ACROSS else fitting
     sums = reduction_blocks(g, (0,) * len(g.taps), most, unit.step)
     if isinstance(weights, Rows):  # of short sums that are added: the fewest roundings
         sums = reduction_blocks(g, weights.taps, _fitting(ROWS_BYTES, nv * vl))

@@ -51,6 +51,7 @@ FAMILIES: dict[str, str] = {
     "native": "native.build",
     "gemm": "kernels.gemm",
     "tiles": "kernels.tiles",
+    "across": "kernels.across",
     **dict.fromkeys(("elementwise", "elementwise_rows", "pool", "reduce", "position"), "kernels.nests"),
     **dict.fromkeys(("shifted", "narrow", "whole"), "kernels.nests"),
     "gemv": "kernels.gemv",
