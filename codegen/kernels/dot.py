@@ -246,9 +246,9 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     shape = (across.rows(ctx.target, n), 1) if summed else block_shape(ctx.target, m, n)
     order = (*right.batch, *right.contract, *right.free)
     if summed:
-        laid = lambda consts: np.transpose(consts[right.value], order).reshape(batch, 1, k, n)
+        runs = lambda consts: np.transpose(consts[right.value], order).reshape(batch, 1, k, n)
         key = ("across", right.value, order, batch, k, n)
-        weights = ctx.pack(4 * batch * k * n, lambda consts: across.pack(laid(consts), ctx.target.vl), key)
+        weights = ctx.pack(4 * batch * k * n, lambda consts: across.pack(runs(consts), ctx.target.vl), key)
     elif constant:
         w = right.value
 
