@@ -388,3 +388,10 @@ def test_threads_have_as_many_items(threads: int) -> None:
             items, fewest = -(-total // chunk), -(-total // most)
             assert 1 <= chunk <= most and (items - 1) * chunk < total <= items * chunk
             assert items == 1 or items <= threads * -(-fewest // threads)
+
+
+def test_the_sign_of_what_counts_as_zero_is_a_zero() -> None:
+    """XLA's threads take numbers below the normal ones as zero."""
+    x = jnp.tile(jnp.array([1e-40, -1e-40, 0.5, -2.0, 0.0, -0.0, jnp.nan, -jnp.inf], jnp.float32), 40)
+    got, want = xcoexec.jit(jnp.sign, strategy="host", strict=True)(x), jax.jit(jnp.sign)(x)
+    assert np.array_equal(got, want, equal_nan=True) and np.array_equal(np.signbit(got), np.signbit(want))

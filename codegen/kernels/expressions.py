@@ -48,7 +48,9 @@ def _integer_pow(one: Rule, times: Rule, over: Rule | None) -> Rule:
 
 
 def _sign(v: Builder, x: ir.Value) -> ir.Value:
-    return v.b.select(v.b.fcmp_unordered("==", x, v.const(0.0)), x, v.copysign(v.const(1.0), x))
+    """What counts as zero, which smaller numbers than the normal ones do in XLA's threads, comes to a zero."""
+    zero = v.b.fmul(x, v.const(0.0))  # NaN stays
+    return v.b.select(v.b.fcmp_unordered("==", x, v.const(0.0)), zero, v.copysign(v.const(1.0), x))
 
 
 def _sign_int(v: Builder, x: ir.Value) -> ir.Value:
