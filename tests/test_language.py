@@ -11,10 +11,12 @@ from collections.abc import Callable
 import llvmlite.binding as llvm
 import pytest
 
+from xcoexec.codegen.kernels import gemm
 from xcoexec.codegen.native import build
 from xcoexec.codegen.native.language import inline, translate
 from xcoexec.codegen.native.layout import Step
 from xcoexec.codegen.native.words import exchange, ld, scratch, st
+from xcoexec.codegen.rules.expressions import COPY
 from xcoexec.codegen.target import target
 
 SEVEN = 7
@@ -155,3 +157,12 @@ def test_native_functions_are_one_export_and_call_nothing() -> None:
         text = build.kernel_text(spec, target(), "it")
         assert text.count('define i64 @"it"(') == 1
         assert text.count("define ") == 1 + text.count("define internal ")
+
+
+def test_passes_are_made_once_and_kernels_do_not_depend_on_their_order() -> None:
+    """LLVM keeps what is made of passes for good: 0.3 MB a kernel, while they were made for each."""
+    machine, _ = build._engine(target())
+    assert build._passes(machine) is build._passes(machine)
+    specs = [gemm.spec(mr, nv, False, COPY, ()) for mr, nv in ((6, 2), (1, 4), (14, 2))]
+    made = [build._compile(s, target()) for s in specs]
+    assert made == [build._compile(s, target()) for s in reversed(specs)][::-1]
