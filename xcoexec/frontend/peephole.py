@@ -6,6 +6,7 @@ a + scatter-add(0, u)     the scatter adds to a
 gather at a known place   a slice; its gradient a padding
 indices as a column       a reshape
 transpose, dot_general    the product takes the operand as it lies
+dot_general of one term   a product of two arrays that are spread
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..codegen.rules.primitives import is_reduction
 from .decompose import reshaped, sliced
 
 Outputs = tuple[Value | Literal, ...]
+FLOATS = ("float32", "bfloat16", "float16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +184,9 @@ def _side_by_side(op: Op, pads: Sequence[Op]) -> list[Op] | None:
 
 
 def _product(op: Op, around: _Around) -> list[Op] | None:
-    """A product of a transposed matrix takes it as it lies."""
+    """A product of a transposed matrix takes it as it lies; one of one term is none."""
+    if (outer := _outer(op)) is not None:
+        return outer
     (contract, batch), ins = op.params["dimension_numbers"], list(op.ins)
     axes = list(contract)
     for side in (0, 1):
@@ -195,6 +199,30 @@ def _product(op: Op, around: _Around) -> list[Op] | None:
         return None
     numbers = ((tuple(axes[0]), tuple(axes[1])), batch)
     return [dataclasses.replace(op, ins=tuple(ins), params={**op.params, "dimension_numbers": numbers})]
+
+
+def _outer(op: Op) -> list[Op] | None:
+    """A product that sums nothing is one element by element, of both sides spread over the result."""
+    (contract, batch), ranks = op.params["dimension_numbers"], [len(x.shape) for x in op.ins]
+    if any(x.shape[d] != 1 for x, axes in zip(op.ins, contract, strict=True) for d in axes):
+        return None
+    if any(x.dtype != op.out.dtype for x in op.ins) or op.out.dtype not in FLOATS:
+        return None
+    spread, ops, free = list[Value](), list[Op](), len(batch[0])
+    for x, axes, shared, rank in zip(op.ins, contract, batch, ranks, strict=True):
+        mine = [d for d in range(rank) if d not in axes]
+        own = [d for d in mine if d not in shared]
+        places = [shared.index(d) if d in shared else free + own.index(d) for d in mine]
+        free += len(own)
+        if places != sorted(places):
+            return None
+        held = Value(tuple(x.shape[d] for d in mine), x.dtype)
+        whole = Value(op.out.shape, x.dtype)
+        params = {"shape": op.out.shape, "broadcast_dimensions": tuple(places), "sharding": None}
+        ops += [reshaped(x, held, op.name)]
+        ops += [Op("broadcast_in_dim", (held,), (whole,), params, op.name, lax.broadcast_in_dim_p)]
+        spread.append(whole)
+    return [*ops, Op("mul", tuple(spread), op.outs, {}, op.name, lax.mul_p)]
 
 
 def _turn(op: Op, around: _Around) -> list[Op] | None:

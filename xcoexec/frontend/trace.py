@@ -25,6 +25,7 @@ from .decompose import EXPAND
 from .hoist import hoisted
 from .ragged import grouped
 from .stored import stored
+from .unrolled import unrolled
 
 COUNTED_BYTES = 1 << 20  # of numbers that count, beyond which a loop's body makes them itself
 
@@ -210,10 +211,10 @@ class _State:
 
 
 def _smaller(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
-    """What computes the same with less: a loop of which a part is computed for all turns at once, a product that reads
-    chosen matrices; as `body` gives calls.
+    """What computes the same with less: a loop that is written out, or of which a part is computed for all turns at
+    once, a product that reads chosen matrices; as `body` gives calls.
     """
-    closed = hoisted(eqn) or grouped(eqn)
+    closed = unrolled(eqn) or hoisted(eqn) or grouped(eqn)
     return None if closed is None else (closed.jaxpr, list(closed.consts))
 
 
