@@ -16,6 +16,7 @@ from ..store.disk import Record, folder
 from ..store.schema import MEASURED, Fields
 from ..target import MATRIX_UNITS, MatrixUnit, Target
 from . import gemm
+from .across import ACROSS, rows
 
 Shape = tuple[int, int]  # rows, vectors
 Alone = Callable[[], contextlib.AbstractContextManager[object]]  # in which a shape is measured
@@ -189,6 +190,8 @@ def block_shape(target: Target, pixels: int, channels: int, unit: MatrixUnit | N
     outputs of a group; of equal ones the one that reads the fewest bytes. `unit`: what multiplies them (None: the one
     for f32).
     """
+    if unit is ACROSS:
+        return rows(target, channels), 1
     vectors, unit = -(-channels // target.vl), unit or unit_for_floats(target)
     slower = slowdown(target, unit)
 

@@ -237,10 +237,7 @@ def _conv(
     walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
     if unit is None and w.source is None and across.pays(ctx.target, per_out, run, len(taps)):
         unit = across.ACROSS
-    summed = unit is across.ACROSS
-    shape = (
-        (across.rows(ctx.target, per_out), 1) if summed else block_shape(ctx.target, math.prod(pixels), per_out, unit)
-    )
+    shape = block_shape(ctx.target, math.prod(pixels), per_out, unit)
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
     operands = [

@@ -243,7 +243,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         return add_product(ctx, sides, lanes[0], expr, lanes[1:])
     x = _rows(ctx, left)
     g = Product((1, 1, 1, m), (0,), k, n, batch)
-    shape = (across.rows(ctx.target, n), 1) if summed else block_shape(ctx.target, m, n)
+    unit = across.ACROSS if summed else None
+    shape = block_shape(ctx.target, m, n, unit)
     order = (*right.batch, *right.contract, *right.free)
     if summed:
         runs = lambda consts: np.transpose(consts[right.value], order).reshape(batch, 1, k, n)
@@ -260,7 +261,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         )
     else:
         weights = _panels(ctx, right, shape[1])
-    return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape, across.ACROSS if summed else None)
+    return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape, unit)
 
 
 def _beside_data(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> bool:

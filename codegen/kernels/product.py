@@ -200,7 +200,6 @@ def _append(
     rwords = cut.sum_words(rtable, walk)
     row = weights.row if isinstance(weights, Rows) else 4 * g.channels if unit is ACROSS else 0
     bwords, panels = cut.words(kernel, vl, g.depth, row)
-    panels = row * g.depth if unit is ACROSS else panels
     ref, group_bytes = (weights.ref, weights.group) if isinstance(weights, Rows) else (weights, spacing or panels)
     words: list[Word] = [
         *(math.prod(g.pixels), *g.pixels[1:], cut.tiles, cut.extra, cut.rows, cut.chunk),
@@ -255,7 +254,7 @@ class _Tiling:
             small, big = (kernel(rows, vectors, lanes) for rows in (self.rows, self.rows + (self.extra > 0)))
             wide = vectors * vl * 4
             words += [first, lanes, first * 4 if row else at, big, small, row or wide]
-            at += wide * depth
+            at += (row or wide) * depth
         return words, at
 
     def sum_words(self, first_word: int, walk: str) -> list[int]:

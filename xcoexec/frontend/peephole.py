@@ -203,14 +203,14 @@ def _product(op: Op, around: _Around) -> list[Op] | None:
 
 def _outer(op: Op) -> list[Op] | None:
     """A product that sums nothing is one element by element, of both sides spread over the result."""
-    (contract, batch), ranks = op.params["dimension_numbers"], [len(x.shape) for x in op.ins]
+    contract, batch = op.params["dimension_numbers"]
     if any(x.shape[d] != 1 for x, axes in zip(op.ins, contract, strict=True) for d in axes):
         return None
     if any(x.dtype != op.out.dtype for x in op.ins) or op.out.dtype not in FLOATS:
         return None
     spread, ops, free = list[Value](), list[Op](), len(batch[0])
-    for x, axes, shared, rank in zip(op.ins, contract, batch, ranks, strict=True):
-        mine = [d for d in range(rank) if d not in axes]
+    for x, axes, shared in zip(op.ins, contract, batch, strict=True):
+        mine = [d for d in range(len(x.shape)) if d not in axes]
         own = [d for d in mine if d not in shared]
         places = [shared.index(d) if d in shared else free + own.index(d) for d in mine]
         free += len(own)
@@ -219,8 +219,8 @@ def _outer(op: Op) -> list[Op] | None:
         held = Value(tuple(x.shape[d] for d in mine), x.dtype)
         whole = Value(op.out.shape, x.dtype)
         params = {"shape": op.out.shape, "broadcast_dimensions": tuple(places), "sharding": None}
-        ops += [reshaped(x, held, op.name)]
-        ops += [Op("broadcast_in_dim", (held,), (whole,), params, op.name, lax.broadcast_in_dim_p)]
+        ops.append(reshaped(x, held, op.name))
+        ops.append(Op("broadcast_in_dim", (held,), (whole,), params, op.name, lax.broadcast_in_dim_p))
         spread.append(whole)
     return [*ops, Op("mul", tuple(spread), op.outs, {}, op.name, lax.mul_p)]
 

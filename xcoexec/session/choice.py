@@ -80,7 +80,8 @@ class Choice:
     def _flowing(self, exe: Executable, flow: FlowTrial | None, waited: bool) -> Executable:
         """The executable of a call in flight."""
         if flow is not None:
-            flow.holds(self._habit.held)
+            if flow.asks:
+                flow.holds(self._habit.held)
             plain = flow.plain(waited)
             self._decide_flow(exe, flow)
             if plain:

@@ -249,13 +249,20 @@ class FlowTrial(Trial):
 
     block, blocks, dropped, most, flows = FLOW_BLOCK, FLOW_BLOCKS, FLOW_DROPPED, FLOW_PAIRS, True
 
+    _held = 0  # the most results that a caller of long calls was seen to hold
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is still to be told how many results the caller holds."""
+        return self._alone >= LONG_SECONDS and self._calls <= self.first
+
     def holds(self, results: int) -> None:
         """Notes how many results the caller holds as a call begins. Blocks of long calls are as short as that allows:
         half of the calls have the slower executable while they are compared.
         """
-        if self._alone >= LONG_SECONDS and self._calls <= self.first:
-            started = self.first == LONG_FIRST
-            self.first, self.dropped = LONG_FIRST, min(max(results + 2, self.dropped if started else 0), FLOW_DROPPED)
+        if self.asks:
+            self._held = max(self._held, results)
+            self.first, self.dropped = LONG_FIRST, min(self._held + 2, FLOW_DROPPED)
             self.block = max(FLOW_BLOCK // FLOW_DROPPED * self.dropped, LONG_BLOCK)  # whole bursts are compared
 
     def waits(self) -> None:
