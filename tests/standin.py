@@ -287,6 +287,7 @@ class StandIn:
 #: what XLA's compiler is asked for in plans whose kernels are launched as graphs; a test fills it
 GRAPHS: dict[str, object] = {}
 LIBRARIES: dict[str, object] = {}  # the same of plans that are tried
+SINGLY: dict[str, object] = {}  # the same of plans whose kernels are launched one by one
 
 register(
     Device(
@@ -301,6 +302,7 @@ register(
         processors=lambda threads: 8,
         filters=CUDA.filters,
         graphs=lambda ops: dict(GRAPHS),
+        singly=lambda: dict(SINGLY),
         libraries=lambda ops: dict(LIBRARIES),
     )
 )

@@ -21,7 +21,7 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.lowering.programs import sections
 from xcoexec.planning.strategies import STRATEGIES
-from xcoexec.session import contest
+from xcoexec.session import contest, ways
 
 from .standin import StandIn
 from .support import array, build_on, given_back, stages_of
@@ -133,7 +133,7 @@ def test_plans_say_of_how_many(wrong: Any) -> None:
     graph = stages_of(residual, W, X, weights=1)[1]
     plan = _plan(graph, "device", 4)
     assert Plan.from_json(plan.to_json()) == plan and Plan.from_json(plan.to_json()).programs == 4
-    unsaid = ("programs", "libraries")
+    unsaid = ("programs", "libraries", "singly")
     old = {k: v for k, v in json.loads(plan.to_json()).items() if k not in unsaid} | {"version": 4}
     assert Plan.from_json(json.dumps(old)) == dataclasses.replace(plan, programs=1)
     with pytest.raises(PlanError, match="programs"):
@@ -176,6 +176,6 @@ def test_a_plan_of_both_halves_is_tried_so_where_the_device_alone_would_not_win(
     )
     plans = {name: SimpleNamespace(plan=_plan(graph, "device", 1)) for name in ("both", "device")}
     candidates = {**plans, "jit": SimpleNamespace(plan=dataclasses.replace(plans["device"].plan, engine="jit"))}
-    monkeypatch.setattr(contest, "_running", lambda s, name, plan: plan.programs)
+    monkeypatch.setattr(ways, "running", lambda s, name, plan: plan.programs)
     seconds = {"jit": 1.1, "both": 0.98, "device": device}
-    assert contest._in_programs(s, candidates, seconds) == {f"{tried}{contest.IN_PROGRAMS}": 3}  # type: ignore[arg-type]
+    assert ways.in_programs(s, candidates, seconds) == {f"{tried}{ways.IN_PROGRAMS}": 3}  # type: ignore[arg-type]

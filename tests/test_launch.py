@@ -6,6 +6,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -22,7 +23,7 @@ from xcoexec.ir.costs import Costs
 from xcoexec.ir.plan import Plan
 from xcoexec.lowering.executable import Executable
 from xcoexec.planning.strategies import STRATEGIES
-from xcoexec.session import bursts, contest
+from xcoexec.session import bursts, contest, ways
 from xcoexec.session.attempt import Attempt
 from xcoexec.session.problem import Machine, Problem
 
@@ -160,6 +161,38 @@ def test_the_compiler_is_asked_for_them(monkeypatch: pytest.MonkeyPatch, relay: 
     s.problem = dataclasses.replace(s.problem, compiler_options={"xla_gpu_graph_min_graph_size": 3})
     s.executable(dataclasses.replace(plan, graphs=True))
     assert seen[-1]["xla_gpu_graph_min_graph_size"] == 3
+
+
+@pytest.mark.parametrize(
+    ("devices", "options", "tried"),
+    [(2, LAUNCH, True), (1, LAUNCH, False), (0, LAUNCH, False), (2, {}, False)],
+)
+def test_on_several_devices_kernels_are_tried_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, relay: Relay, devices: int, options: Mapping[str, object], tried: bool
+) -> None:
+    """`devices`: how many a call is divided over (0: it is not); `options`: what launches each kernel by itself."""
+    monkeypatch.setattr(standin, "SINGLY", options)
+    s, ran = _planning(relay, ALONE), list[Plan]()
+    monkeypatch.setattr(ways, "running", lambda s, name, plan: ran.append(plan) or "an executable")
+    _ = s.all_device  # as it is where calls are not divided
+    s.problem = dataclasses.replace(s.problem, shards=SimpleNamespace(devices=range(devices)) if devices else None)  # type: ignore[arg-type]
+    assert list(ways.one_by_one(s)) == ["device, launched one by one"] * tried
+    assert [(p.singly, p.graphs, _name(p)) for p in ran] == [(True, False, "device")] * tried
+
+
+def test_what_launches_them_one_by_one(monkeypatch: pytest.MonkeyPatch, relay: Relay) -> None:
+    monkeypatch.setattr(standin, "SINGLY", {"xla_gpu_graph_min_graph_size": 99})
+    s, seen = _planning(relay, ALONE), list[Any]()
+    monkeypatch.setattr("xcoexec.session.attempt.executable", lambda *args: seen.append(args[4]))
+    plan = Plan("test", _on_device(s), s.graph.key, singly=True)
+    s.executable(plan)
+    assert seen[-1]["xla_gpu_graph_min_graph_size"] == 99
+    assert cuda.RECORD.singly() == {cuda.GRAPHS: ""}
+    monkeypatch.setenv("XLA_FLAGS", f"--{cuda.GRAPHS}=FUSION")
+    assert cuda.RECORD.singly() == {}
+    assert Plan.from_json(plan.to_json()) == plan
+    old = {k: v for k, v in json.loads(plan.to_json()).items() if k != "singly"} | {"version": 7}
+    assert Plan.from_json(json.dumps(old)) == dataclasses.replace(plan, singly=False)
 
 
 def _on_device(s: Attempt) -> Any:

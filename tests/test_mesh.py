@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import json
+import pathlib
 from typing import Any
 
 import jax
@@ -75,10 +76,11 @@ def test_errors() -> None:
     assert "cannot be co-executed" in seen()["strict"]
 
 
-def test_devices_with_relays_and_cores_of_their_own() -> None:
-    found = json.loads(ended(begin("-m", "tests.mesh_relays", **AS_USED))[0])
+def test_devices_with_relays_and_cores_of_their_own(tmp_path: pathlib.Path) -> None:
+    found = json.loads(ended(begin("-m", "tests.mesh_relays", XCOEXEC_CACHE_DIR=str(tmp_path), **AS_USED))[0])
     assert found["alike"] and found["error"] < EXACT and found["engines"] == ["xco", "xco", "xco"]
     assert found["ordinals"] == [0, 1] and found["served"] == [True, True] and found["cores"] == found["expected cores"]
+    assert "device, launched one by one" in found["all tried"]
     assert found["split"] > 0 and found["fault"].count("plain jax.jit") == 1 and found["after the fault"] < EXACT
 
 

@@ -29,9 +29,9 @@ class Device:
     host half. `tuning`: XLA's option that names the folder where its compiler keeps which kernels were the fastest on
     this device ("" where it times none). `compiling(operations)`: its options with which these are the fastest there;
     `graphs(operations)`: its options by which their kernels are launched many at once; none where they are anyway, or
-    never; `libraries(operations)`: its options by which libraries alone compute matrix products, where these are about
-    as fast and programs then compile in a small part of the time. `filters(operations, options)`: constants -> the
-    other order of their axes in which its kernels read them.
+    never; `singly()`: its options by which each is launched by itself; `libraries(operations)`: its options by which
+    libraries alone compute matrix products, where these are about as fast and programs then compile in a small part of
+    the time. `filters(operations, options)`: constants -> the other order of their axes in which its kernels read them.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Device:
     tuning: str = ""
     compiling: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
     graphs: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
+    singly: Callable[[], Mapping[str, object]] = dict
     libraries: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
     connect_at: Callable[[tuple[int, ...], int], Relay | None] = lambda cores, ordinal: _not_there(ordinal)
     near: Callable[[int], tuple[int, ...]] = lambda ordinal: ()

@@ -24,7 +24,8 @@ class Plan:
     kept) or "local" (on a machine with a device: the whole call on the CPU, for inputs in host memory). `graphs`: the
     device half launches its kernels as graphs, many at once, convolutions among them. `programs`: of how many XLA
     programs a call on a device is made, one behind the other (at most; 1 or more). `libraries`: kernels of libraries
-    alone compute the device half's matrix products, so that XLA compiles in a small part of the time.
+    alone compute the device half's matrix products, so that XLA compiles in a small part of the time. `singly`: the
+    device half launches each kernel by itself, none as part of a graph.
     """
 
     strategy: str
@@ -37,6 +38,7 @@ class Plan:
     graphs: bool = False
     programs: int = 1
     libraries: bool = False
+    singly: bool = False
 
     @classmethod
     def uniform(cls, p_cpu: float, dim: str = "channel") -> UniformPlan:

@@ -15,10 +15,11 @@ MOST = 1 << 24  # characters of a text
 LAYERS = 1 << 16
 #: versions whose plans are read as well -> what they do not say
 BEFORE: Mapping[int, Mapping[str, object]] = {
-    3: {"graphs": False, "programs": 1, "libraries": False},
-    4: {"programs": 1, "libraries": False},
-    5: {"libraries": False},
-    6: {},
+    3: {"graphs": False, "programs": 1, "libraries": False, "singly": False},
+    4: {"programs": 1, "libraries": False, "singly": False},
+    5: {"libraries": False, "singly": False},
+    6: {"singly": False},
+    7: {"singly": False},
 }
 MOST_PROGRAMS = 64
 SHARE = Number(0, 1)
@@ -51,6 +52,7 @@ PLAN = Fields(
         "graphs": Flag(),
         "programs": Number(1, MOST_PROGRAMS, whole=True),
         "libraries": Flag(),
+        "singly": Flag(),
     }
 )
 #: the plans that were the fastest ones, for callers who wait and for calls in flight, on disk

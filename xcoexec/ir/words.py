@@ -10,4 +10,4 @@ SUMS = "sums"  # a product split along what it sums over: each half adds up a pa
 DIMS = (*AXES, SUMS)  # along which a layer is split
 ENGINES = ("xco", "jit", "local")
 WAYS = ("", "mapped", "copy")  # of an array between the halves; "" where it does not cross
-PLAN_VERSION = 7  # of the JSON text; older ones that are read as well: `plan_json.BEFORE`
+PLAN_VERSION = 8  # of the JSON text; older ones that are read as well: `plan_json.BEFORE`

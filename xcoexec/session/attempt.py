@@ -150,6 +150,7 @@ class Attempt:
             plan = dataclasses.replace(plan, placements=ways(p.graph, plan.placements, self.machine.memory, moves))
         device, ops = self.machine.device, p.graph.program.ops
         options = {**tuning(), **device.compiling(ops), **(device.graphs(ops) if plan.graphs else {})}
+        options |= device.singly() if plan.singly else {}
         options |= {**(self.few_kernels if plan.libraries else {}), **(p.compiler_options or {})}
         lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)
         if p.shards is not None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
-
-import jax
 
 from ..codegen.runtime import pages
 from ..cost.bounds import pays
@@ -28,8 +25,7 @@ from ..planning.strategies import CONTEST, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt
 from .realise import ENOUGH, NEAR, WORTH, bounded, briefly_balanced, own_kernels_too, realised
 from .rebalance import rebalanced
-
-log = logging.getLogger("xcoexec")
+from .ways import AS_GRAPHS, IN_PROGRAMS, SINGLY, TURNED, as_graphs, in_programs, on_device, one_by_one, running, under
 
 QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
@@ -37,18 +33,11 @@ MOST_PLANS = 2  # of strategies that are compiled and measured on a device of it
 WORTH_COMPILING = 0.97  # of the device half's predicted seconds, above which a plan of both halves is not compiled
 SLOW = 1.5  # times the fastest one's time: what takes longer each time, twice at least, is out of the comparison
 FEW, FEW_ROUNDS, FEW_WINS = 8, 3, 2  # the same of an early comparison, which the caller's own calls repeat
-#: the same of the folded graph on a device, which is XLA's once more and whose calls need a look: where its weights lie
-#: as kernels read them, and where they do not
-TURNED, FOLDED = 0.95, 0.9
+FOLDED = 0.9  # of jax.jit's time: the folded graph on a device, which is XLA's once more and whose calls need a look
 ALONE = 1.05  # times the seconds of a plan of both halves that one half alone may take beside a device
-NEAR_GRAPHS = 1.3  # times the fastest one's seconds, up to which a plan of both halves is tried as graphs
-AS_GRAPHS = ", launched as graphs"  # what names of candidates end with whose kernels are
-IN_PROGRAMS = ", in several programs"  # the same of calls of more than one
-OWN_KERNELS = ", with XLA's own products"  # the same of programs for which XLA timed such kernels too
+OWN_KERNELS = ", with XLA's own products"  # what names of candidates end with for which XLA timed such kernels too
 NEAR_OWN = 1.08  # times the fastest one's seconds, up to which that is tried
-OTHER_WAYS = (AS_GRAPHS, IN_PROGRAMS, OWN_KERNELS)  # the same plan in another way, which has to be clearly faster
-LAYERS_A_PROGRAM, FEWEST_LAYERS = 25, 16  # of a call that is tried in several programs
-MOST_PROGRAMS = 3  # each takes the launching thread 50 us more, of which calls in flight see all
+OTHER_WAYS = (AS_GRAPHS, SINGLY, IN_PROGRAMS, OWN_KERNELS)  # the same plan once more, which has to be clearly faster
 
 
 def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
@@ -151,7 +140,7 @@ def contest(s: Attempt) -> Found:
         if seconds[best] < CLEAR * seconds["jit"]:
             return _chosen(candidates, best, seconds)
     costs = s.measured_costs()
-    candidates["host"] = _as(s.all_host, STRATEGIES["host"](s.graph, costs))
+    candidates["host"] = under(s.all_host, STRATEGIES["host"](s.graph, costs))
     for name, plan in _promising(s, costs):
         if _worth_a_try(plan, [c.plan for c in candidates.values()], not s.machine.apart):
             candidates[name] = realised(s, plan, name)
@@ -159,22 +148,17 @@ def contest(s: Attempt) -> Found:
     s.plain_ready = True
     # a near thing: XLA on the folded graph may be better than on the function, of which a step's weights are no part
     if min(seconds.values()) > CLEAR * seconds["jit"] and not s.problem.step:
-        candidates["device"] = _as(s.all_device, STRATEGIES["device"](s.graph, costs))
+        candidates["device"] = under(s.all_device, STRATEGIES["device"](s.graph, costs))
         seconds |= _beside_the_best(s, candidates, seconds, (DEVICE,))
-    launched = _as_graphs(s, candidates, seconds)
+    launched = as_graphs(s, candidates, seconds) | one_by_one(s)
     if launched:
         candidates |= launched
         seconds |= _beside_the_best(s, candidates, seconds, launched)
-    several = _in_programs(s, candidates, seconds)
+    several = in_programs(s, candidates, seconds)
     if several:
         candidates |= several
         seconds |= _beside_the_best(s, candidates, seconds, several)
     return _chosen(candidates, best_of(s, seconds), seconds)
-
-
-def _as(exe: Executable, plan: Plan) -> Executable:
-    """An executable under the plan that a strategy has for the same placements."""
-    return dataclasses.replace(exe, plan=dataclasses.replace(plan, libraries=exe.plan.libraries))
 
 
 def _beside_the_best(
@@ -185,70 +169,22 @@ def _beside_the_best(
     return times(s, {k: candidates[k] for k in dict.fromkeys((fastest, "jit", *names))})
 
 
-def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping[str, float]) -> dict[str, Executable]:
-    """The folded graph on a device, and the fastest plan of both halves, with kernels that are launched as graphs: a
-    device with many processors waits for the thread that launches them.
-    """
-    if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
-        return {}
-    plans = {DEVICE: _as(s.all_device, STRATEGIES["device"](s.graph, s.measured_costs())).plan}
-    both = {k: t for k, t in seconds.items() if k != DEVICE and _on_device(candidates[k].plan)}
-    fastest = min(both, key=both.__getitem__, default=DEVICE)
-    if fastest != DEVICE and both[fastest] < NEAR_GRAPHS * min(seconds.values()):
-        plans[fastest] = candidates[fastest].plan
-    named = {f"{name}{AS_GRAPHS}": dataclasses.replace(plan, graphs=True) for name, plan in plans.items()}
-    return {name: exe for name, plan in named.items() if (exe := _running(s, name, plan))}
-
-
-def _in_programs(
-    s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping[str, float]
-) -> dict[str, Executable]:
-    """The fastest of what runs on a device, or on both halves, as several programs in a row: it works on the first one
-    while the next is prepared.
-    """
-    layers = len(s.graph.layers)
-    own = {k: t / (TURNED if k.split(",")[0] == DEVICE else 1.0) for k, t in seconds.items()}  # as `best_of` takes it
-    own = {k: t for k, t in own.items() if _on_device(candidates[k].plan)}
-    if not s.machine.apart or s.problem.step or s.problem.shards is not None or layers < FEWEST_LAYERS or not own:
-        return {}
-    name = min(own, key=own.__getitem__)
-    count = min(max(round(layers / LAYERS_A_PROGRAM), 2), MOST_PROGRAMS)
-    exe = _running(s, f"{name}{IN_PROGRAMS}", dataclasses.replace(candidates[name].plan, programs=count))
-    return {f"{name}{IN_PROGRAMS}": exe} if exe else {}
-
-
 def with_own_kernels(s: Attempt, found: Found) -> Found:
     """The winner of a contest, with the fastest plan that runs on the device compiled once more, so that XLA times the
     kernels of products that it makes itself beside those of libraries. It alone takes as long as that takes.
     """
     own = {k: t for k, t in found.seconds.items() if found.candidates and found.candidates[k].plan.libraries}
-    own = {k: t for k, t in own.items() if _on_device(found.candidates[k].plan)}
+    own = {k: t for k, t in own.items() if on_device(found.candidates[k].plan)}
     name = min(own, key=own.__getitem__, default="")
     if not name or own[name] > NEAR_OWN * min(found.seconds.values()):
         return found
     plan = dataclasses.replace(found.candidates[name].plan, libraries=False)
-    exe = _running(s, f"{name}{OWN_KERNELS}", plan)
+    exe = running(s, f"{name}{OWN_KERNELS}", plan)
     if exe is None:
         return found
     candidates = {**found.candidates, f"{name}{OWN_KERNELS}": exe}
     seconds = {**found.seconds, **_beside_the_best(s, candidates, found.seconds, (name, f"{name}{OWN_KERNELS}"))}
     return _chosen(candidates, best_of(s, seconds), seconds)
-
-
-def _running(s: Attempt, name: str, plan: Plan) -> Executable | None:
-    """A plan's executable, which has run once; None where XLA cannot record its kernels, or it has no room."""
-    exe = s.executable(plan)
-    try:
-        s.run(exe)
-    except jax.errors.JaxRuntimeError as e:
-        log.info("%s: %s", name, e)
-        return None
-    return exe
-
-
-def _on_device(plan: Plan) -> bool:
-    """Whether layers of a plan with an engine of our own run on the device."""
-    return plan.engine == "xco" and any(p.half != HOST for p in plan.placements)
 
 
 def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
@@ -304,7 +240,7 @@ def _within(s: Attempt) -> Executable:
     costs = s.measured_costs()
     candidates = {
         "capacity": bounded(s, STRATEGIES["capacity"](s.graph, costs)),
-        "host": _as(s.all_host, STRATEGIES["host"](s.graph, costs)),
+        "host": under(s.all_host, STRATEGIES["host"](s.graph, costs)),
     }
     if not s.fits(candidates["host"].plan):
         del candidates["host"]
@@ -357,6 +293,7 @@ def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[st
         f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
     )
     reason += "; kernels are launched as graphs" * candidates[best].plan.graphs
+    reason += "; kernels are launched one by one" * candidates[best].plan.singly
     reason += f"; a call is {candidates[best].plan.programs} programs" * (candidates[best].plan.programs > 1)
     return Found(why(candidates[best], seconds, reason), candidates, best, seconds)
 

@@ -1,0 +1,95 @@
+"""The same plan in another way: how kernels are launched, and of how many programs a call is made."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+
+import jax
+
+from ..ir.plan import Plan
+from ..ir.words import DEVICE, HOST
+from ..lowering.executable import Executable
+from ..planning.strategies import STRATEGIES
+from .attempt import Attempt
+
+log = logging.getLogger("xcoexec")
+
+TURNED = 0.95  # of jax.jit's time: the folded graph on a device where its weights lie as kernels read them
+NEAR_GRAPHS = 1.3  # times the fastest one's seconds, up to which a plan of both halves is tried as graphs
+AS_GRAPHS = ", launched as graphs"  # what names of candidates end with whose kernels are
+SINGLY = ", launched one by one"  # the same of kernels of which none is part of a graph
+IN_PROGRAMS = ", in several programs"  # the same of calls of more than one
+LAYERS_A_PROGRAM, FEWEST_LAYERS = 25, 16  # of a call that is tried in several programs
+MOST_PROGRAMS = 3  # each takes the launching thread 50 us more, of which calls in flight see all
+
+
+def under(exe: Executable, plan: Plan) -> Executable:
+    """An executable under the plan that a strategy has for the same placements."""
+    return dataclasses.replace(exe, plan=dataclasses.replace(plan, libraries=exe.plan.libraries))
+
+
+def as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping[str, float]) -> dict[str, Executable]:
+    """The folded graph on a device, and the fastest plan of both halves, with kernels that are launched as graphs: a
+    device with many processors waits for the thread that launches them.
+    """
+    if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
+        return {}
+    plans = {DEVICE: under(s.all_device, STRATEGIES["device"](s.graph, s.measured_costs())).plan}
+    both = {k: t for k, t in seconds.items() if k != DEVICE and on_device(candidates[k].plan)}
+    fastest = min(both, key=both.__getitem__, default=DEVICE)
+    if fastest != DEVICE and both[fastest] < NEAR_GRAPHS * min(seconds.values()):
+        plans[fastest] = candidates[fastest].plan
+    named = {f"{name}{AS_GRAPHS}": dataclasses.replace(plan, graphs=True) for name, plan in plans.items()}
+    return {name: exe for name, plan in named.items() if (exe := running(s, name, plan))}
+
+
+def one_by_one(s: Attempt) -> dict[str, Executable]:
+    """The folded graph on several devices at once, with kernels that are launched each by itself: calls in flight may
+    need that.
+    """
+    shards = s.problem.shards
+    several = shards is not None and len(shards.devices) > 1
+    if not several or not s.machine.apart or s.problem.step or not s.machine.device.singly():
+        return {}
+    plan = under(s.all_device, STRATEGIES["device"](s.graph, s.measured_costs())).plan
+    exe = running(s, f"{DEVICE}{SINGLY}", dataclasses.replace(plan, singly=True))
+    return {f"{DEVICE}{SINGLY}": exe} if exe else {}
+
+
+def in_programs(
+    s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping[str, float]
+) -> dict[str, Executable]:
+    """The fastest of what runs on a device, or on both halves, as several programs in a row: it works on the first one
+    while the next is prepared.
+    """
+    layers = len(s.graph.layers)
+    own = {k: t / (TURNED if k.split(",")[0] == DEVICE else 1.0) for k, t in seconds.items()}  # as `best_of` takes it
+    own = {k: t for k, t in own.items() if on_device(candidates[k].plan)}
+    if not s.machine.apart or s.problem.step or s.problem.shards is not None or layers < FEWEST_LAYERS or not own:
+        return {}
+    name = min(own, key=own.__getitem__)
+    count = min(max(round(layers / LAYERS_A_PROGRAM), 2), MOST_PROGRAMS)
+    exe = running(s, f"{name}{IN_PROGRAMS}", dataclasses.replace(candidates[name].plan, programs=count))
+    return {f"{name}{IN_PROGRAMS}": exe} if exe else {}
+
+
+def running(s: Attempt, name: str, plan: Plan) -> Executable | None:
+    """A plan's executable, which has run once; None where XLA cannot record its kernels, or it has no room."""
+    exe = s.executable(plan)
+    try:
+        s.run(exe)
+    except jax.errors.JaxRuntimeError as e:
+        log.info("%s: %s", name, e)
+        return None
+    return exe
+
+
+def on_device(plan: Plan) -> bool:
+    """Whether layers of a plan with an engine of our own run on the device."""
+    return plan.engine == "xco" and any(p.half != HOST for p in plan.placements)
+
+
+__all__ = ["AS_GRAPHS", "IN_PROGRAMS", "SINGLY", "TURNED", "as_graphs", "in_programs", "on_device", "one_by_one"]
+__all__ += ["running", "under"]
