@@ -56,7 +56,7 @@ def record_of(name: str, batch: int) -> dict[str, Any]:
         while len(turns) <= LEAST or (len(turns) <= BLOCKS and time.perf_counter() - began < LONG_SECONDS):
             turns.append([block(call, flight, BLOCK_SECONDS) for call in calls])
         record[what] = _ratios(np.array(turns[1:]))
-    return record
+    return record | {"chosen": fast.plan(weights, images).chosen, "bound_chosen": bound.plan().chosen}
 
 
 def _ratios(turns: np.ndarray) -> dict[str, float]:

@@ -488,6 +488,28 @@ def test_a_loss_in_use_leaves_the_plan_for_calls_in_flight(monkeypatch: pytest.M
     assert error(fast(X), oracle(dense, W, X)) < 1e-5
 
 
+def test_behind_a_loss_in_use_the_plan_for_calls_in_flight_takes_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who holds results that are there at once seems to wait, and may need it; it is compared like any other plan."""
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    fast, found = session()
+    waits, flows = found.current, found.planner.executable(dataclasses.replace(found.plan(), programs=2))
+    assert flows.lowered is not None and flows.lowered is not waits.lowered
+    found.monitor.current = exe = dataclasses.replace(waits, in_flight=flows)
+    trial = Trial(1.0)
+    trial.pairs, trial.verdict = [(2.0, 1.0)] * 4, "jit"
+    found.choice.trial = trial
+    found.choice.decide(exe, trial)
+    assert found.current.lowered is flows.lowered and found.current.in_flight is None
+    assert "2000.000 ms with 'host', 1000.000 ms without" in found.plan().chosen and found.monitor.past[0] is exe
+    assert error(fast(X), oracle(dense, W, X)) < 1e-5
+    later = found.current
+    found.choice.trial = trial = Trial(1.0)
+    trial.pairs, trial.verdict = [(2.0, 1.0)] * 4, "jit"
+    found.choice.decide(later, trial)
+    assert found.plain and not found.settled, "one loss of a plan with nothing behind it is not for good"
+    assert error(fast(X), oracle(dense, W, X)) < 1e-5
+
+
 def test_nobody_waits_for_a_compilation_of_plain_jit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
     _, found = session()

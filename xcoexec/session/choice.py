@@ -204,22 +204,33 @@ class Choice:
             if flow.verdict == "jit":
                 instead = None if exe.lowered is None else self._planner.plain
                 said = f"{exe.plan.chosen.split('; ')[0]}; jit while calls are in flight, as they showed"
-                found = dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, chosen=said), in_flight=instead)
+                found = dataclasses.replace(_told(exe, said), in_flight=instead)
                 if self._monitor.take(found, exe):
                     self.seen = found  # what is known of calls that wait stays as it is
                     self._planner.keep(found)
 
     def _lost(self, exe: Executable, trial: Trial) -> None:
+        """The plan for calls in flight takes all calls, where it is another one: callers who hold their results, each of
+        which is there when the next call begins, seem to wait. Else plain jax.jit takes those that wait.
+        """
         plan, jit = (f"{1e3 * x:.3f} ms" for x in trial.medians())
-        why = f"no plan beats jax.jit in use: a call's turn takes {plan} with {exe.plan.strategy!r}, {jit} without"
-        plain = dataclasses.replace(self._planner.plain.plan, chosen=why)
-        instead = dataclasses.replace(self._planner.plain, plan=plain, in_flight=exe.in_flight)
+        turn = f"in use: a call's turn takes {plan} with {exe.plan.strategy!r}, {jit} without"
+        other = exe.in_flight
+        if other is not None and other.lowered is not None and other.lowered is not exe.lowered:
+            self._monitor.lost(exe, _told(other, f"{other.plan.chosen}, and now for all; another one lost {turn}"))
+            return
+        instead = dataclasses.replace(_told(self._planner.plain, f"no plan beats jax.jit {turn}"), in_flight=other)
         if not self._monitor.lost(exe, instead):
             return
         self._losses += 1
         if self._losses == MOST_LOSSES:  # calls then go to jax.jit without a look
             self._monitor.stay(instead)
             self._planner.forget()
+
+
+def _told(exe: Executable, why: str) -> Executable:
+    """An executable whose plan says why it was chosen."""
+    return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, chosen=why))
 
 
 def _as_used(exe: Executable, trial: Trial) -> Executable:
