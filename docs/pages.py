@@ -33,6 +33,7 @@ MACHINES = {
     "xeon-32cores-2h100": "32-core Intel Xeon, two H100",
     "xeon-32cores-2h200": "32-core Intel Xeon, two H200",
     "xeon-32cores-2h200-slice": "32-core Intel Xeon, 8 multiprocessors of each of two H200",
+    "xeon-64cores-4h100": "64-core Intel Xeon, four H100",
     "xeon-64cores-4h200": "64-core Intel Xeon, four H200",
 }
 

@@ -210,8 +210,8 @@ class Choice:
                     self._planner.keep(found)
 
     def _lost(self, exe: Executable, trial: Trial) -> None:
-        """The plan for calls in flight takes all calls, where it is another one: callers who hold their results, each of
-        which is there when the next call begins, seem to wait. Else plain jax.jit takes those that wait.
+        """The plan for calls in flight takes all calls, where it is another one: callers who hold results seem to wait
+        where each is there when the next call begins. Else plain jax.jit takes those that wait.
         """
         plan, jit = (f"{1e3 * x:.3f} ms" for x in trial.medians())
         turn = f"in use: a call's turn takes {plan} with {exe.plan.strategy!r}, {jit} without"
