@@ -9,6 +9,7 @@ import os
 import threading
 import time
 import types
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -148,7 +149,9 @@ class CoPjitFunction(Generic[P, R]):
     their type's name.)
     """
 
+    __slots__ = ("__dict__", "__weakref__", "_direct")
     __wrapped__: Callable[P, R]
+    _direct: Callable[P, R]
 
     def __init__(self, function: Function, words: Words | None = None):
         self._function, self._words = function, words
@@ -167,8 +170,10 @@ class CoPjitFunction(Generic[P, R]):
             if rest is not None and TRACED.trace is NOTHING:
                 if rest.free or rest.takes(args, kwargs):
                     out = rest.jitted(*args, **kwargs)
-                    if rest.count() != rest.programs or (rest.ends and rest.over()):
+                    if rest.count() != rest.programs:
                         self._rest = None
+                    elif rest.counts and rest.over():
+                        self._over(rest)
                     return out
                 if rest.ends:
                     self._rest = None
@@ -208,6 +213,20 @@ class CoPjitFunction(Generic[P, R]):
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
+
+    def _over(self, rest: Rest) -> None:
+        """So many calls were answered without a look: the next one has one, or none has any more."""
+        if rest.ends:
+            self._rest = None
+        elif not any(self._gradients.entries()):  # which jax.jit would differentiate by itself
+            traced = self._plain.traced
+            traced.then = weakref.WeakMethod(self._looks)
+            if traced.times == rest.traces:  # by no other thread meanwhile
+                self._direct, self.__class__ = rest.jitted, _DirectPjitFunction
+
+    def _looks(self) -> None:
+        """Calls are looked at from here on."""
+        self.__class__, self._rest = CoPjitFunction, None
 
     def _found(self, call: Call) -> tuple[Kept, Sequence[ArrayLike]]:
         """What runs a call, made now if need be, and the leaves of the call's inputs."""
@@ -291,7 +310,8 @@ class CoPjitFunction(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forgets all programs, `jax.jit`'s too."""
         with self._lock:
-            self._entries, self._last, self._rest, self._stretch = {}, None, None, None
+            self._looks()
+            self._entries, self._last, self._stretch = {}, None, None
             self._gradients = Gradients(self._function)
         self._plain.jitted.clear_cache()
 
@@ -349,6 +369,16 @@ class CoPjitFunction(Generic[P, R]):
                 entry = self._entries.setdefault(signature, Entry(self._function, call, signature))
         self._last = entry
         return entry
+
+
+class _DirectPjitFunction(CoPjitFunction[P, R]):
+    """The same while plain `jax.jit` has it for good: Python finds the jitted function by itself and calls it, so that
+    none of our code runs in a call. Behind a function that takes 0.1 ms on several threads that code takes 10 us and
+    more: caches are cold then. What `jax.jit` traces anew, which may be worth a plan, ends it.
+    """
+
+    __slots__ = ()
+    __call__: Any = CoPjitFunction.__dict__["_direct"]  # the slot, which finds what it holds
 
 
 def _again(fn: Callable[P, R], words: Words, given: Kwargs) -> CoPjitFunction[P, R]:

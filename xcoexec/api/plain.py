@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -113,7 +114,8 @@ class Plain:
             )
         self.parameters = _parameters(fn)
         self.boxed = bool(self.nums or self.names)
-        self.jitted: Jitted = plain_jit(_unboxed(fn) if self.boxed else _alone(fn), **self.given)
+        self.traced = Traced()
+        self.jitted: Jitted = plain_jit(_unboxed(fn) if self.boxed else _alone(fn, self.traced), **self.given)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.boxed:
@@ -193,13 +195,31 @@ def _unboxed(fn: Callable[..., object]) -> Callable[..., object]:
     return inside
 
 
-def _alone(fn: Callable[..., object]) -> Callable[..., object]:
+class Traced:
+    """How many `times` `jax.jit` has traced a function, and what is done `then`, once (None: nothing)."""
+
+    __slots__ = ("then", "times")
+
+    def __init__(self) -> None:
+        self.then: weakref.WeakMethod[Callable[[], None]] | None = None
+        self.times = 0
+
+    def __call__(self) -> None:
+        self.times += 1
+        then, self.then = self.then, None
+        told = then() if then is not None else None
+        if told is not None:
+            told()
+
+
+def _alone(fn: Callable[..., object], traced: Traced) -> Callable[..., object]:
     """`fn` in a function of its own: JAX keeps the programs of one function together, whoever compiled them, and here
     they are counted (`CoPjitFunction`).
     """
 
     @functools.wraps(fn, updated=())
     def inside(*args: object, **kwargs: object) -> object:
+        traced()
         return fn(*args, **kwargs)
 
     named = fn

@@ -5,26 +5,40 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import jax
+
 from ..session.adaptive import Gate
 from .entry import Entry
 from .look import Elsewhere, Look
 from .plain import Args, Kwargs, Plain
 
+QUIET = 64  # calls of a function that plain jax.jit has for good, behind which it is called directly
+
+
+def alone() -> bool:
+    """Whether all arrays lie in one place: `jax.jit` then traces whatever it makes a new program for."""
+    return jax.default_backend() == "cpu" and jax.device_count() == 1
+
 
 class Rest:
     """`jitted` answers so many calls (`left`) that need no look, while it has no more than these `programs`; `count`
-    says how many it has. `ends`: a caller's habit may become another one, and a call that it does not take is its end.
-    `gates`: of plannings that go on behind them. `where`: only calls with an array on other devices there (None: all
-    calls). `free`: it takes all calls.
+    says how many it has, `traces` how often it was traced before. `ends`: a caller's habit may become another one, and
+    a call that it does not take is its end. `counts`: calls are counted, because they end, or because `jitted` is
+    called directly behind so many. `gates`: of plannings that go on behind them. `where`: only calls with an array on
+    other devices there (None: all calls). `free`: it takes all calls.
     """
 
-    __slots__ = ("_all", "_gates", "_left", "_where", "count", "ends", "free", "jitted", "programs")
+    __slots__ = (
+        *("_all", "_gates", "_left", "_where"),
+        *("count", "counts", "ends", "free", "jitted", "programs", "traces"),
+    )
 
     def __init__(self, plain: Plain, left: float, gates: Sequence[Gate] = (), where: Elsewhere | None = None):
-        self.jitted, self._left, self.ends = plain.jitted, left, left != math.inf
-        self._all = left
+        self.jitted, self.ends = plain.jitted, left != math.inf
         self._gates, self._where, self.free = gates, where, not gates and where is None
-        self.count = self.jitted._cache_size
+        self.counts = self.ends or (self.free and alone())
+        self._all = self._left = left if self.ends else QUIET
+        self.count, self.traces = self.jitted._cache_size, plain.traced.times
         self.programs = self.count()
 
     def takes(self, args: Args, kwargs: Kwargs) -> bool:

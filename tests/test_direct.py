@@ -1,0 +1,196 @@
+"""Functions that plain `jax.jit` has for good: none of our code runs in a call, until `jax.jit` traces one anew."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import inspect
+import pickle
+import threading
+import weakref
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xcoexec
+from xcoexec.api import rest
+from xcoexec.api.functions import CoPjitFunction, _DirectPjitFunction
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def by_order(x: Any) -> Any:
+    """No kernel sorts."""
+    return jnp.sort(x, axis=-1)[..., ::-1]
+
+
+def called(fn: Any, *args: Any, count: int = rest.QUIET + 4) -> Any:
+    """The result of the last of so many calls."""
+    for _ in range(count):
+        out = fn(*args)
+    return out
+
+
+def direct(**options: Any) -> Any:
+    """A function whose calls go to `jax.jit` directly."""
+    fast = xcoexec.jit(by_order, **options)
+    fast(X)
+    assert fast.ready(60)
+    np.testing.assert_array_equal(called(fast, X), X[:, ::-1])
+    assert type(fast) is _DirectPjitFunction
+    return fast
+
+
+def test_calls_run_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = direct()
+
+    def never(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("a call was looked at")
+
+    monkeypatch.setattr(CoPjitFunction, "__call__", never)
+    np.testing.assert_array_equal(fast(X), X[:, ::-1])
+    np.testing.assert_array_equal(fast(X + 1), X[:, ::-1] + 1)
+
+
+def test_it_is_the_function_that_it_was() -> None:
+    fast = direct()
+    assert isinstance(fast, CoPjitFunction) and "PjitFunction" in type(fast).__name__ and callable(fast)
+    assert repr(fast) == repr(xcoexec.jit(by_order)) and fast.__name__ == "by_order"
+    assert list(inspect.signature(fast).parameters) == ["x"] and fast.__wrapped__ is by_order
+    assert fast.plan(X).engine == "jit" and fast.report(X).ran == "jit"
+    for again in (pickle.loads(pickle.dumps(fast)), copy.copy(fast), copy.deepcopy(fast)):
+        assert type(again) is CoPjitFunction
+        np.testing.assert_array_equal(again(X), X[:, ::-1])
+
+
+@pytest.mark.parametrize("x", [X[:2], X.astype(np.int32), X[0]])
+def test_what_is_traced_anew_is_looked_at(x: np.ndarray) -> None:
+    fast = direct()
+    assert len(fast._entries) == 1
+    np.testing.assert_array_equal(fast(x), x[..., ::-1])
+    assert type(fast) is CoPjitFunction
+    fast(x)
+    assert len(fast._entries) == 2 and fast.ready(60)
+    np.testing.assert_array_equal(called(fast, x), x[..., ::-1])
+    assert type(fast) is _DirectPjitFunction, "once more, for both"
+    np.testing.assert_array_equal(fast(X), X[:, ::-1])
+    assert type(fast) is _DirectPjitFunction
+
+
+def test_another_configuration_is_traced_anew() -> None:
+    fast = direct()
+    with jax.default_matmul_precision("highest"):
+        np.testing.assert_array_equal(fast(X), X[:, ::-1])
+        assert type(fast) is CoPjitFunction
+    fast = direct()
+    with jax.enable_x64(True):
+        assert fast(X.astype(np.float64)).dtype == np.float64
+    assert type(fast) is CoPjitFunction
+
+
+def test_a_forgotten_program_is_made_anew() -> None:
+    fast = direct()
+    fast.clear_cache()
+    assert type(fast) is CoPjitFunction and not fast._entries
+    np.testing.assert_array_equal(fast(X), X[:, ::-1])
+    assert len(fast._entries) == 1
+
+
+def test_transformations() -> None:
+    fast = direct()
+    np.testing.assert_array_equal(jax.vmap(fast)(X[None])[0], X[:, ::-1])
+    np.testing.assert_array_equal(jax.jit(lambda x: fast(x) * 2)(X), X[:, ::-1] * 2)
+    fast = direct()
+    weights = jnp.arange(12.0).reshape(3, 4)
+    found = jax.grad(lambda x: (fast(x) * weights).sum())(jnp.asarray(X))
+    np.testing.assert_array_equal(found, weights[:, ::-1])
+    with jax.disable_jit():
+        np.testing.assert_array_equal(fast(X), X[:, ::-1])
+    np.testing.assert_array_equal(fast(X), X[:, ::-1])
+
+
+def test_a_method() -> None:
+    class Sorter:
+        def __init__(self, by: float):
+            self.by = by
+
+        @xcoexec.jit
+        def sorted(x: Any) -> Any:
+            return by_order(x)
+
+    fast = Sorter.__dict__["sorted"]
+    fast(X), fast.ready(60), called(fast, X)
+    assert type(fast) is _DirectPjitFunction
+    with pytest.raises(TypeError):
+        Sorter(1.0).sorted(X)  # `jax.jit` sees two arguments
+
+
+def test_errors_of_the_function() -> None:
+    def stops(x: Any) -> Any:
+        if x.ndim == 1:
+            raise ValueError("got one axis; valid are two.")
+        return by_order(x)
+
+    fast = xcoexec.jit(stops)
+    fast(X), fast.ready(60), called(fast, X)
+    assert type(fast) is _DirectPjitFunction
+    for _ in range(2):
+        with pytest.raises(ValueError, match="got one axis"):
+            fast(X[0])
+    np.testing.assert_array_equal(fast(X), X[:, ::-1])
+
+
+def test_nothing_keeps_it_alive() -> None:
+    gc.disable()
+    try:
+        fast = direct()
+        gone = weakref.ref(fast)
+        del fast
+        assert gone() is None
+        fast = direct()
+        jitted, gone = fast._plain.jitted, weakref.ref(fast)
+        del fast
+        assert gone() is None
+        np.testing.assert_array_equal(jitted(X[:2]), X[:2, ::-1])  # traced anew, with nobody to tell
+    finally:
+        gc.enable()
+
+
+def test_with_several_places_all_calls_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program for arrays elsewhere is made without a trace."""
+    monkeypatch.setattr(rest, "alone", lambda: False)
+    fast = xcoexec.jit(by_order)
+    fast(X), fast.ready(60), called(fast, X)
+    assert type(fast) is CoPjitFunction and fast._rest is not None
+
+
+def test_where_both_passes_are_ours_too_calls_are_looked_at() -> None:
+    """`jax.jit` would differentiate it alone."""
+    fast = xcoexec.jit(by_order)
+    fast(X), fast.ready(60)
+    fast._gradients.entries = lambda: iter(["a program"])  # type: ignore[method-assign]
+    called(fast, X)
+    assert type(fast) is CoPjitFunction
+
+
+def test_threads_with_shapes_of_their_own() -> None:
+    fast, wrong = direct(), []
+
+    def calls(rows: int) -> None:
+        x = np.tile(X, (rows, 1))
+        for _ in range(300):
+            if not np.array_equal(fast(x), x[:, ::-1]):
+                wrong.append(rows)
+
+    threads = [threading.Thread(target=calls, args=(n,)) for n in range(1, 7)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong and fast.ready(60)
+    for n in range(1, 7):
+        np.testing.assert_array_equal(called(fast, np.tile(X, (n, 1))), np.tile(X, (n, 1))[:, ::-1])
+    assert len(fast._entries) == 6
