@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
 import inspect
 import pickle
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 import pytest
 
 import xcoexec
-from xcoexec.api import rest
+from xcoexec.api import functions, rest
 from xcoexec.api.functions import CoPjitFunction, _DirectPjitFunction
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -165,6 +167,68 @@ def test_with_several_places_all_calls_are_looked_at(monkeypatch: pytest.MonkeyP
     fast = xcoexec.jit(by_order)
     fast(X), fast.ready(60), called(fast, X)
     assert type(fast) is CoPjitFunction and fast._rest is not None
+
+
+def waiting(monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[Any, Any]:
+    """A function of which plain `jax.jit` has the calls that wait for now, and its session; its calls go directly to
+    that for so many seconds at a time.
+    """
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    monkeypatch.setattr(functions, "PLAIN_SECONDS", seconds)
+    fast = xcoexec.jit(lambda x: jnp.tanh(x) * 2, strategy="host")
+    fast(X)
+    found = fast._planned((X,), {})
+    plain, host = found.planner.plain, found.current
+    measured = dataclasses.replace(plain.plan, measured={"jit": 1e-5})
+    found.monitor.current = dataclasses.replace(plain, plan=measured, in_flight=host)
+    for _ in range(200):
+        jax.block_until_ready(fast(X))
+        if type(fast) is _DirectPjitFunction:
+            return fast, found
+    raise AssertionError("calls are still looked at")
+
+
+def test_for_a_while_where_a_habit_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast, _ = waiting(monkeypatch, 0.05)
+    end = time.monotonic() + 60
+    while type(fast) is _DirectPjitFunction and time.monotonic() < end:
+        time.sleep(0.01)
+    assert type(fast) is CoPjitFunction and fast._rest is None
+    np.testing.assert_allclose(fast(X), np.tanh(X) * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("news", [False, True])
+def test_until_a_planning_needs_calls_to_wait(monkeypatch: pytest.MonkeyPatch, news: bool) -> None:
+    fast, found = waiting(monkeypatch, 1e4)
+    if news:
+        found.gate.tell()
+        assert type(fast) is CoPjitFunction
+    else:
+        with found.gate.alone():
+            assert type(fast) is CoPjitFunction
+    np.testing.assert_allclose(fast(X), np.tanh(X) * 2, rtol=1e-6)
+    assert not found.gate._then
+
+
+def test_not_beside_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast, found = waiting(monkeypatch, 1e4)
+    rest_now = fast._rest
+    fast._looks()
+    found.gate._open.clear()
+    fast._over(rest_now)
+    assert type(fast) is CoPjitFunction and fast._rest is None
+
+
+def test_not_while_the_interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    fast, _ = waiting(monkeypatch, 1e4)
+    rest_now = fast._rest
+    fast._looks()
+    monkeypatch.setattr(threading.Timer, "start", refuses)
+    fast._over(rest_now)
+    assert type(fast) is CoPjitFunction
 
 
 def test_where_both_passes_are_ours_too_calls_are_looked_at() -> None:

@@ -24,6 +24,7 @@ from ..ir.layers import LayerGraph
 from ..ir.plan import Plan, UniformPlan
 from ..measure.profile import Progress
 from ..planning.strategies import Strategy
+from ..session.choice import PLAIN_SECONDS
 from ..session.options import Options, Words, rounding
 from ..session.report import Report
 from ..session.session import PlainSession, Session
@@ -34,7 +35,7 @@ from .gradients import Gradients
 from .kept import Kept, ready
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
-from .rest import Rest, rest_of
+from .rest import Rest, later, rest_of
 from .signature import Signature, described
 from .spread import SpreadFunction
 from .stretch import MISSED, Stretch, stretch_of
@@ -202,7 +203,8 @@ class CoPjitFunction(Generic[P, R]):
                 out = self._plain.jitted(*given[0], **given[1])
                 session.ran(out)
                 if session.rest:
-                    self._rest = rest = rest_of(self._plain, self._entries.values(), kept.look)
+                    direct = not self._differentiated
+                    self._rest = rest = rest_of(self._plain, self._entries.values(), kept.look, direct)
                     if rest is not None:
                         session.rests(rest.answered)
                 return out
@@ -215,14 +217,26 @@ class CoPjitFunction(Generic[P, R]):
             raise
 
     def _over(self, rest: Rest) -> None:
-        """So many calls were answered without a look: the next one has one, or none has any more."""
-        if rest.ends:
+        """So many calls were answered without a look: the next one has one, or none runs our code any more until
+        `jax.jit` traces anew, a planning needs calls to wait, or a caller's habit may have become another one.
+        """
+        if not rest.direct:
             self._rest = None
-        elif not any(self._gradients.entries()):  # which jax.jit would differentiate by itself
-            traced = self._plain.traced
-            traced.then = weakref.WeakMethod(self._looks)
-            if traced.times == rest.traces:  # by no other thread meanwhile
-                self._direct, self.__class__ = rest.jitted, _DirectPjitFunction
+            return
+        looks, traced = weakref.WeakMethod(self._looks), self._plain.traced
+        traced.then = looks
+        for gate in rest.gates:
+            gate.then(looks)
+        late = traced.times != rest.traces or not rest.takes((), {})  # another thread was faster
+        if late or self._differentiated:
+            self._rest = None
+        elif not rest.ends or later(PLAIN_SECONDS, looks):
+            self._direct, self.__class__ = rest.jitted, _DirectPjitFunction
+
+    @property
+    def _differentiated(self) -> bool:
+        """Whether both passes of it are planned: `jax.jit` alone would differentiate its own program."""
+        return any(self._gradients.entries())
 
     def _looks(self) -> None:
         """Calls are looked at from here on."""
@@ -372,9 +386,9 @@ class CoPjitFunction(Generic[P, R]):
 
 
 class _DirectPjitFunction(CoPjitFunction[P, R]):
-    """The same while plain `jax.jit` has it for good: Python finds the jitted function by itself and calls it, so that
+    """The same while plain `jax.jit` has it: Python finds the jitted function by itself and calls it, so that
     none of our code runs in a call. Behind a function that takes 0.1 ms on several threads that code takes 10 us and
-    more: caches are cold then. What `jax.jit` traces anew, which may be worth a plan, ends it.
+    more: caches are cold then. `CoPjitFunction._over` says what ends it.
     """
 
     __slots__ = ()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 
 import jax
 
@@ -12,7 +14,7 @@ from .entry import Entry
 from .look import Elsewhere, Look
 from .plain import Args, Kwargs, Plain
 
-QUIET = 64  # calls of a function that plain jax.jit has for good, behind which it is called directly
+QUIET = 64  # calls of a function that plain jax.jit has, behind which that is called directly
 
 
 def alone() -> bool:
@@ -20,30 +22,54 @@ def alone() -> bool:
     return jax.default_backend() == "cpu" and jax.device_count() == 1
 
 
+def later(seconds: float, then: weakref.WeakMethod[Callable[[], None]]) -> bool:
+    """Has something done after so many seconds, if there is still somebody to do it; whether it will be."""
+
+    def do() -> None:
+        if (told := then()) is not None:
+            told()
+
+    timer = threading.Timer(seconds, do)
+    timer.daemon = True
+    try:
+        timer.start()
+    except RuntimeError:  # the interpreter ends
+        return False
+    return True
+
+
 class Rest:
     """`jitted` answers so many calls (`left`) that need no look, while it has no more than these `programs`; `count`
     says how many it has, `traces` how often it was traced before. `ends`: a caller's habit may become another one, and
-    a call that it does not take is its end. `counts`: calls are counted, because they end, or because `jitted` is
-    called directly behind so many. `gates`: of plannings that go on behind them. `where`: only calls with an array on
-    other devices there (None: all calls). `free`: it takes all calls.
+    a call that it does not take is its end. `direct`: behind `QUIET` of them `jitted` is called directly. `counts`:
+    calls are counted. `gates`: of plannings that go on behind them. `where`: only calls with an array on other devices
+    there (None: all calls). `free`: it takes all calls.
     """
 
     __slots__ = (
-        *("_all", "_gates", "_left", "_where"),
-        *("count", "counts", "ends", "free", "jitted", "programs", "traces"),
+        *("_all", "_left", "_where"),
+        *("count", "counts", "direct", "ends", "free", "gates", "jitted", "programs", "traces"),
     )
 
-    def __init__(self, plain: Plain, left: float, gates: Sequence[Gate] = (), where: Elsewhere | None = None):
+    def __init__(
+        self,
+        plain: Plain,
+        left: float,
+        gates: Sequence[Gate] = (),
+        where: Elsewhere | None = None,
+        direct: bool = False,
+    ):
         self.jitted, self.ends = plain.jitted, left != math.inf
-        self._gates, self._where, self.free = gates, where, not gates and where is None
-        self.counts = self.ends or (self.free and alone())
-        self._all = self._left = left if self.ends else QUIET
+        self.gates, self._where, self.free = gates, where, not gates and where is None
+        self.direct = direct and where is None and left > QUIET and alone()
+        self.counts = self.ends or self.direct
+        self._all = self._left = QUIET if self.direct else left
         self.count, self.traces = self.jitted._cache_size, plain.traced.times
         self.programs = self.count()
 
     def takes(self, args: Args, kwargs: Kwargs) -> bool:
         """Whether the call that begins now needs no look: it has not to wait for a measurement, and has such arrays."""
-        return all([gate.passes() for gate in self._gates]) and (self._where is None or self._where.has(args, kwargs))
+        return all([gate.passes() for gate in self.gates]) and (self._where is None or self._where.has(args, kwargs))
 
     def answered(self) -> int:
         """How many calls it has answered, of those that end."""
@@ -55,17 +81,19 @@ class Rest:
         return not self._left
 
 
-def rest_of(plain: Plain, entries: Iterable[Entry], look: Look | Elsewhere | None = None) -> Rest | None:
+def rest_of(
+    plain: Plain, entries: Iterable[Entry], look: Look | Elsewhere | None = None, direct: bool = False
+) -> Rest | None:
     """The rest that all of a function's programs allow, or that calls which are found by `look` do; None where calls
-    have to be looked at.
+    have to be looked at. `direct`: whether `jax.jit`'s function may be called directly.
     """
     if plain.boxed:
         return None
     found = tuple(entries)
     left = min(e.rest for e in found)
     if left:
-        return Rest(plain, left, tuple(gate for e in found if (gate := e.gate) is not None))
+        return Rest(plain, left, tuple(gate for e in found if (gate := e.gate) is not None), direct=direct)
     return Rest(plain, math.inf, where=look) if isinstance(look, Elsewhere) else None
 
 
-__all__ = ["Rest", "rest_of"]
+__all__ = ["Rest", "later", "rest_of"]

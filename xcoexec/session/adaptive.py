@@ -57,6 +57,17 @@ class Gate:
         self._open.set()
         self._nothing = plain_jit(lambda x: x + 1)
         self._called = self._news = self._late = False
+        self._then = set[weakref.WeakMethod[Callable[[], None]]]()
+
+    def then(self, then: weakref.WeakMethod[Callable[[], None]]) -> None:
+        """What is to be done, once, when calls have to pass again: a measurement comes, or news."""
+        self._then.add(then)
+
+    def _tell(self) -> None:
+        told, self._then = self._then, set()
+        for then in told:
+            if (do := then()) is not None:
+                do()
 
     def passes(self) -> bool:
         """Whether a call that begins now needs no look: it need not wait, and there is no news."""
@@ -66,6 +77,7 @@ class Gate:
     def tell(self) -> None:
         """There is news for the next call."""
         self._news = True
+        self._tell()
 
     def through(self, call: Flat, leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
         """Makes a call, which may be through when it returns."""
@@ -108,6 +120,7 @@ class Gate:
         last time, a multiple of that time, at most `MOST_OPEN_SECONDS`, is left open after it.
         """
         self._open.clear()
+        self._tell()
         began = time.perf_counter()
         try:
             self._wait_for_calls()
