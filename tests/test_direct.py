@@ -18,8 +18,10 @@ import numpy as np
 import pytest
 
 import xcoexec
-from xcoexec.api import functions, rest
+from xcoexec.api import direct as directly
+from xcoexec.api import rest
 from xcoexec.api.functions import CoPjitFunction, _DirectPjitFunction
+from xcoexec.api.resident import ResidentFunction, _DirectResidentFunction
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -174,7 +176,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[Any, Any]:
     that for so many seconds at a time.
     """
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
-    monkeypatch.setattr(functions, "PLAIN_SECONDS", seconds)
+    monkeypatch.setattr(directly, "PLAIN_SECONDS", seconds)
     fast = xcoexec.jit(lambda x: jnp.tanh(x) * 2, strategy="host")
     fast(X)
     found = fast._planned((X,), {})
@@ -207,7 +209,7 @@ def test_until_a_planning_needs_calls_to_wait(monkeypatch: pytest.MonkeyPatch, n
         with found.gate.alone():
             assert type(fast) is CoPjitFunction
     np.testing.assert_allclose(fast(X), np.tanh(X) * 2, rtol=1e-6)
-    assert not found.gate._then
+    assert not found.gate.closes._methods
 
 
 def test_not_beside_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +231,38 @@ def test_not_while_the_interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(threading.Timer, "start", refuses)
     fast._over(rest_now)
     assert type(fast) is CoPjitFunction
+
+
+def with_weights(w: Any, x: Any) -> Any:
+    return jnp.sort(x + w, axis=-1)
+
+
+def test_bound_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    w = np.linspace(1, 9, 4, dtype=np.float32)
+    fast = xcoexec.jit(with_weights)
+    bound, other = fast.bind(w), fast.bind(-w)
+    for call in (bound, other):
+        call(X), call.ready(60), called(call, X)
+        assert type(call) is _DirectResidentFunction and call.plan().engine == "jit"
+
+    def never(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("a call was looked at")
+
+    with monkeypatch.context() as m:
+        m.setattr(ResidentFunction, "__call__", never)
+        np.testing.assert_array_equal(bound(X), np.sort(X + w))
+        np.testing.assert_array_equal(other(X), np.sort(X - w))
+        found = jax.grad(lambda x: bound(x)[:, 0].sum())(jnp.asarray(X))
+        np.testing.assert_array_equal(found, np.eye(4, dtype=np.float32)[np.argmin(X + w, -1)])
+    np.testing.assert_array_equal(jax.vmap(bound)(X), np.sort(X + w))
+    np.testing.assert_array_equal(bound(X[:2]), np.sort(X[:2] + w))
+    assert type(bound) is ResidentFunction and type(other) is ResidentFunction, "they have one jitted function"
+    bound(X[:2])
+    assert len(bound._entries) == 2
+    gone = weakref.ref(other)
+    called(other, X)
+    del other, call
+    assert gone() is None
 
 
 def test_where_both_passes_are_ours_too_calls_are_looked_at() -> None:

@@ -9,7 +9,6 @@ import os
 import threading
 import time
 import types
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -24,10 +23,10 @@ from ..ir.layers import LayerGraph
 from ..ir.plan import Plan, UniformPlan
 from ..measure.profile import Progress
 from ..planning.strategies import Strategy
-from ..session.choice import PLAIN_SECONDS
 from ..session.options import Options, Words, rounding
 from ..session.report import Report
 from ..session.session import PlainSession, Session
+from .direct import CALLED, Directly
 from .divided import DividedFunction
 from .entry import Entry
 from .function import Function
@@ -35,7 +34,7 @@ from .gradients import Gradients
 from .kept import Kept, ready
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
-from .rest import Rest, later, rest_of
+from .rest import Rest, rest_of
 from .signature import Signature, described
 from .spread import SpreadFunction
 from .stretch import MISSED, Stretch, stretch_of
@@ -145,14 +144,13 @@ def jit(
     return CoPjitFunction(Function(Plain(rounding(fn, precision), given), options), words)
 
 
-class CoPjitFunction(Generic[P, R]):
+class CoPjitFunction(Directly, Generic[P, R]):
     """What `jit` returns: call it like the function it wraps. (Libraries tell jitted functions by `PjitFunction` in
     their type's name.)
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_direct")
+    __slots__ = ()
     __wrapped__: Callable[P, R]
-    _direct: Callable[P, R]
 
     def __init__(self, function: Function, words: Words | None = None):
         self._function, self._words = function, words
@@ -216,31 +214,12 @@ class CoPjitFunction(Generic[P, R]):
             e.__traceback__ = outside(e.__traceback__)
             raise
 
-    def _over(self, rest: Rest) -> None:
-        """So many calls were answered without a look: the next one has one, or none runs our code any more until
-        `jax.jit` traces anew, a planning needs calls to wait, or a caller's habit may have become another one.
-        """
-        if not rest.direct:
-            self._rest = None
-            return
-        looks, traced = weakref.WeakMethod(self._looks), self._plain.traced
-        traced.then = looks
-        for gate in rest.gates:
-            gate.then(looks)
-        late = traced.times != rest.traces or not rest.takes((), {})  # another thread was faster
-        if late or self._differentiated:
-            self._rest = None
-        elif not rest.ends or later(PLAIN_SECONDS, looks):
-            self._direct, self.__class__ = rest.jitted, _DirectPjitFunction
+    def _classes(self) -> tuple[type, type]:
+        return CoPjitFunction, _DirectPjitFunction
 
     @property
     def _differentiated(self) -> bool:
-        """Whether both passes of it are planned: `jax.jit` alone would differentiate its own program."""
         return any(self._gradients.entries())
-
-    def _looks(self) -> None:
-        """Calls are looked at from here on."""
-        self.__class__, self._rest = CoPjitFunction, None
 
     def _found(self, call: Call) -> tuple[Kept, Sequence[ArrayLike]]:
         """What runs a call, made now if need be, and the leaves of the call's inputs."""
@@ -386,13 +365,10 @@ class CoPjitFunction(Generic[P, R]):
 
 
 class _DirectPjitFunction(CoPjitFunction[P, R]):
-    """The same while plain `jax.jit` has it: Python finds the jitted function by itself and calls it, so that
-    none of our code runs in a call. Behind a function that takes 0.1 ms on several threads that code takes 10 us and
-    more: caches are cold then. `CoPjitFunction._over` says what ends it.
-    """
+    """The same while Python calls what plain `jax.jit` has made."""
 
     __slots__ = ()
-    __call__: Any = CoPjitFunction.__dict__["_direct"]  # the slot, which finds what it holds
+    __call__ = CALLED
 
 
 def _again(fn: Callable[P, R], words: Words, given: Kwargs) -> CoPjitFunction[P, R]:

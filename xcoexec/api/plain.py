@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -16,6 +15,7 @@ from jax.typing import ArrayLike
 
 from ..compat import Jitted, plain_jit
 from ..errors import brief
+from ..session.adaptive import Listeners
 
 #: the parameters of `jax.jit`
 KNOWN = tuple(inspect.signature(plain_jit).parameters)[1:]
@@ -195,21 +195,18 @@ def _unboxed(fn: Callable[..., object]) -> Callable[..., object]:
     return inside
 
 
-class Traced:
-    """How many `times` `jax.jit` has traced a function, and what is done `then`, once (None: nothing)."""
+class Traced(Listeners):
+    """How many `times` `jax.jit` has traced a function; who wants to know that it does so once more."""
 
-    __slots__ = ("then", "times")
+    __slots__ = ("times",)
 
     def __init__(self) -> None:
-        self.then: weakref.WeakMethod[Callable[[], None]] | None = None
+        super().__init__()
         self.times = 0
 
     def __call__(self) -> None:
         self.times += 1
-        then, self.then = self.then, None
-        told = then() if then is not None else None
-        if told is not None:
-            told()
+        self.tell()
 
 
 def _alone(fn: Callable[..., object], traced: Traced) -> Callable[..., object]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 import jax
@@ -22,6 +23,7 @@ from ..lowering.executable import Executable, Stale
 from ..session.pending import PendingSession
 from ..session.report import Report
 from ..session.session import PlainSession, Session
+from .direct import CALLED, Directly
 from .entry import Entry
 from .function import Function
 from .kept import ready
@@ -34,11 +36,13 @@ from .stretch import MISSED, Stretch, stretch_of
 R = TypeVar("R")
 
 
-class ResidentFunction(Generic[R]):
+class ResidentFunction(Directly, Generic[R]):
     """A function with its weights resident: `fast(x)`. New shapes are planned when they come.
 
     `weights`: the first arguments, trees of arrays. Raises `BindError` for traced ones.
     """
+
+    __slots__ = ()
 
     def __init__(self, function: Function, weights: Args):
         if any(map(is_tracer, jax.tree_util.tree_leaves(weights))):
@@ -79,8 +83,10 @@ class ResidentFunction(Generic[R]):
             if rest is not None and (not self._apart or kinds(args, kwargs) == self._resting):
                 if rest.free or rest.takes(args, kwargs):
                     out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
-                    if rest.count() != rest.programs or (rest.ends and rest.over()):
+                    if rest.count() != rest.programs:
                         self._rest = None
+                    elif rest.counts and rest.over():
+                        self._over(rest)
                     return out
                 if rest.ends:
                     self._rest = None
@@ -119,6 +125,12 @@ class ResidentFunction(Generic[R]):
             e.__traceback__ = outside(e.__traceback__)
             raise
 
+    def _classes(self) -> tuple[type, type]:
+        return ResidentFunction, _DirectResidentFunction
+
+    def _answering(self, rest: Rest) -> Callable[..., Any]:
+        return functools.partial(rest.jitted, *self._on_device)  # type: ignore[misc]
+
     def _answered(self, session: Session | PlainSession, exe: Executable, leaves: Sequence[Any], kwargs: Kwargs) -> R:
         """The results of a call that a plan takes; whether the next ones need no look."""
         out: R = session.call(leaves, exe)  # type: ignore[union-attr]
@@ -144,7 +156,7 @@ class ResidentFunction(Generic[R]):
         session.ran(out)
         if session.rest:
             self._resting = kinds(args, kwargs)
-            self._rest = rest = rest_of(self._plain, self._entries.values())
+            self._rest = rest = rest_of(self._plain, self._entries.values(), direct=True)
             if rest is not None:
                 session.rests(rest.answered)
         return out
@@ -243,6 +255,13 @@ class ResidentFunction(Generic[R]):
     def with_threads(self, threads: int) -> ResidentFunction[R]:
         """The same function on another number of host threads; its weights are packed anew."""
         return ResidentFunction(self._function.with_threads(threads), self.weights)
+
+
+class _DirectResidentFunction(ResidentFunction[R]):
+    """The same while Python calls what plain `jax.jit` has made, with the weights."""
+
+    __slots__ = ()
+    __call__ = CALLED
 
 
 __all__ = ["ResidentFunction"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import jax
 
@@ -20,22 +18,6 @@ QUIET = 64  # calls of a function that plain jax.jit has, behind which that is c
 def alone() -> bool:
     """Whether all arrays lie in one place: `jax.jit` then traces whatever it makes a new program for."""
     return jax.default_backend() == "cpu" and jax.device_count() == 1
-
-
-def later(seconds: float, then: weakref.WeakMethod[Callable[[], None]]) -> bool:
-    """Has something done after so many seconds, if there is still somebody to do it; whether it will be."""
-
-    def do() -> None:
-        if (told := then()) is not None:
-            told()
-
-    timer = threading.Timer(seconds, do)
-    timer.daemon = True
-    try:
-        timer.start()
-    except RuntimeError:  # the interpreter ends
-        return False
-    return True
 
 
 class Rest:
@@ -96,4 +78,4 @@ def rest_of(
     return Rest(plain, math.inf, where=look) if isinstance(look, Elsewhere) else None
 
 
-__all__ = ["Rest", "later", "rest_of"]
+__all__ = ["Rest", "rest_of"]

@@ -43,10 +43,34 @@ HOLD_SECONDS = 1.0  # a call waits no longer than this for measured ones
 END_SECONDS, POLL_SECONDS = 0.5, 0.001  # measured calls wait no longer than this for the end of others
 
 
+Told = weakref.WeakMethod[Callable[[], None]]
+
+
+class Listeners:
+    """Methods that are called once, when something happens, as far as their objects are still there."""
+
+    __slots__ = ("_methods",)
+
+    def __init__(self) -> None:
+        self._methods = set[Told]()
+
+    def add(self, method: Told) -> None:
+        """Has a method called the next time."""
+        self._methods.add(method)
+
+    def tell(self) -> None:
+        """It happens."""
+        methods, self._methods = self._methods, set()
+        for method in methods:
+            if (told := method()) is not None:
+                told()
+
+
 class Gate:
     """Lets a measurement have the halves for itself for a block of calls at a time, while the function is in use.
 
-    `active`: measurements may come, and calls tell where they are.
+    `active`: measurements may come, and calls tell where they are. `closes`: who wants to know that calls have to pass
+    it again, because a measurement comes, or news.
     """
 
     def __init__(self, active: bool = False) -> None:
@@ -57,17 +81,7 @@ class Gate:
         self._open.set()
         self._nothing = plain_jit(lambda x: x + 1)
         self._called = self._news = self._late = False
-        self._then = set[weakref.WeakMethod[Callable[[], None]]]()
-
-    def then(self, then: weakref.WeakMethod[Callable[[], None]]) -> None:
-        """What is to be done, once, when calls have to pass again: a measurement comes, or news."""
-        self._then.add(then)
-
-    def _tell(self) -> None:
-        told, self._then = self._then, set()
-        for then in told:
-            if (do := then()) is not None:
-                do()
+        self.closes = Listeners()
 
     def passes(self) -> bool:
         """Whether a call that begins now needs no look: it need not wait, and there is no news."""
@@ -77,7 +91,7 @@ class Gate:
     def tell(self) -> None:
         """There is news for the next call."""
         self._news = True
-        self._tell()
+        self.closes.tell()
 
     def through(self, call: Flat, leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
         """Makes a call, which may be through when it returns."""
@@ -120,7 +134,7 @@ class Gate:
         last time, a multiple of that time, at most `MOST_OPEN_SECONDS`, is left open after it.
         """
         self._open.clear()
-        self._tell()
+        self.closes.tell()
         began = time.perf_counter()
         try:
             self._wait_for_calls()
