@@ -1,7 +1,7 @@
 """Functions that Python calls without us: while plain `jax.jit` has a function, `jax.jit`'s own one answers its calls.
 
     fast(x) -> CoPjitFunction.__call__: looks at the call -> jax.jit's function     for the first calls
-    fast(x) -> the slot `_direct` ------------------------> jax.jit's function      then, as long as nothing can change
+    fast(x) -> the slot `_direct` ------------------------> jax.jit's function      then, for 0.3 s at a time
 
 Behind a function that takes 0.1 ms on several threads, caches and branch predictors know our code no more: a few lines
 of it take 4 to 15 us each time.
@@ -19,6 +19,8 @@ from ..session.choice import PLAIN_SECONDS
 from .plain import Plain
 from .rest import Rest
 
+UNKNOWN = 1000  # calls that are looked at behind one that nobody has looked at, and that had a program of its own
+
 
 class Directly:
     """A function that may be called so. `_rest`: in which plain `jax.jit` answers calls without a look."""
@@ -27,6 +29,8 @@ class Directly:
     _direct: Callable[..., Any]
     _plain: Plain
     _rest: Rest | None
+    _programs = 0  # of plain `jax.jit`, which calls that were looked at have made (0: not counted yet)
+    _unknown = 0  # calls to come that are looked at, because others have made some
 
     def _classes(self) -> tuple[type, type]:
         """Its class, and the one that it has meanwhile."""
@@ -41,19 +45,30 @@ class Directly:
         """Whether both passes of it are planned: `jax.jit` alone would differentiate its own program."""
         return False
 
-    def _over(self, rest: Rest) -> None:
-        """So many calls were answered without a look: the next one has one, or none runs our code any more until
-        `jax.jit` traces anew, a planning needs calls to wait, or a caller's habit may have become another one.
+    def _rests(self, before: int, made: Callable[[], Rest | None]) -> Rest | None:
+        """The rest that plain `jax.jit` may have behind a call that was looked at; `before`: its programs before that
+        one. None for a while where calls without a look have made some: who makes these calls again gets one.
         """
-        if not rest.direct:
+        if self._programs and before != self._programs:
+            self._unknown = UNKNOWN
+        self._programs = self._plain.jitted._cache_size()
+        if self._unknown:
+            self._unknown -= 1
+            return None
+        return made()
+
+    def _over(self, rest: Rest) -> None:
+        """So many calls were answered without a look: the next one has one, or none runs our code any more for a while,
+        or until a planning needs calls to wait.
+        """
+        if not rest.direct or self._differentiated:
             self._rest = None
             return
         looks = weakref.WeakMethod(self._looks)
-        for listeners in (self._plain.traced, *(gate.closes for gate in rest.gates)):
-            listeners.add(looks)
+        for gate in rest.gates:
+            gate.closes.add(looks)
         self._direct, self.__class__ = self._answering(rest), self._classes()[1]
-        late = self._plain.traced.times != rest.traces or not rest.takes((), {})  # another thread was faster
-        if late or self._differentiated or (rest.ends and not _later(PLAIN_SECONDS, looks)):
+        if not rest.takes((), {}) or not _later(PLAIN_SECONDS, looks):  # a measurement was faster, or all ends
             self._looks()
 
     def _looks(self) -> None:

@@ -198,11 +198,14 @@ class CoPjitFunction(Directly, Generic[P, R]):
             if exe.lowered is None or kept.gone():
                 session.tick()
                 session.looked(time.perf_counter() - began)
-                out = self._plain.jitted(*given[0], **given[1])
+                jitted = self._plain.jitted
+                before = jitted._cache_size()
+                out = jitted(*given[0], **given[1])
                 session.ran(out)
                 if session.rest:
                     direct = not self._differentiated
-                    self._rest = rest = rest_of(self._plain, self._entries.values(), kept.look, direct)
+                    made = lambda: rest_of(self._plain, self._entries.values(), kept.look, direct)
+                    self._rest = rest = self._rests(before, made)
                     if rest is not None:
                         session.rests(rest.answered)
                 return out

@@ -15,7 +15,6 @@ from jax.typing import ArrayLike
 
 from ..compat import Jitted, plain_jit
 from ..errors import brief
-from ..session.adaptive import Listeners
 
 #: the parameters of `jax.jit`
 KNOWN = tuple(inspect.signature(plain_jit).parameters)[1:]
@@ -114,8 +113,7 @@ class Plain:
             )
         self.parameters = _parameters(fn)
         self.boxed = bool(self.nums or self.names)
-        self.traced = Traced()
-        self.jitted: Jitted = plain_jit(_unboxed(fn) if self.boxed else _alone(fn, self.traced), **self.given)
+        self.jitted: Jitted = plain_jit(_unboxed(fn) if self.boxed else _alone(fn), **self.given)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.boxed:
@@ -195,28 +193,13 @@ def _unboxed(fn: Callable[..., object]) -> Callable[..., object]:
     return inside
 
 
-class Traced(Listeners):
-    """How many `times` `jax.jit` has traced a function; who wants to know that it does so once more."""
-
-    __slots__ = ("times",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.times = 0
-
-    def __call__(self) -> None:
-        self.times += 1
-        self.tell()
-
-
-def _alone(fn: Callable[..., object], traced: Traced) -> Callable[..., object]:
+def _alone(fn: Callable[..., object]) -> Callable[..., object]:
     """`fn` in a function of its own: JAX keeps the programs of one function together, whoever compiled them, and here
     they are counted (`CoPjitFunction`).
     """
 
     @functools.wraps(fn, updated=())
     def inside(*args: object, **kwargs: object) -> object:
-        traced()
         return fn(*args, **kwargs)
 
     named = fn

@@ -152,11 +152,13 @@ class ResidentFunction(Directly, Generic[R]):
 
     def _run_plain(self, session: Session | PlainSession, args: Args, kwargs: Kwargs) -> R:
         session.tick()
+        before = self._plain.jitted._cache_size()
         out = self._as_jit(args, kwargs)
         session.ran(out)
         if session.rest:
             self._resting = kinds(args, kwargs)
-            self._rest = rest = rest_of(self._plain, self._entries.values(), direct=True)
+            made = lambda: rest_of(self._plain, self._entries.values(), direct=True)
+            self._rest = rest = self._rests(before, made)
             if rest is not None:
                 session.rests(rest.answered)
         return out

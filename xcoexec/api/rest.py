@@ -16,21 +16,21 @@ QUIET = 64  # calls of a function that plain jax.jit has, behind which that is c
 
 
 def alone() -> bool:
-    """Whether all arrays lie in one place: `jax.jit` then traces whatever it makes a new program for."""
+    """Whether all arrays lie in one place, the CPU's memory."""
     return jax.default_backend() == "cpu" and jax.device_count() == 1
 
 
 class Rest:
     """`jitted` answers so many calls (`left`) that need no look, while it has no more than these `programs`; `count`
-    says how many it has, `traces` how often it was traced before. `ends`: a caller's habit may become another one, and
-    a call that it does not take is its end. `direct`: behind `QUIET` of them `jitted` is called directly. `counts`:
-    calls are counted. `gates`: of plannings that go on behind them. `where`: only calls with an array on other devices
-    there (None: all calls). `free`: it takes all calls.
+    says how many it has. `ends`: a caller's habit may become another one, and a call that it does not take is its end.
+    `direct`: behind `QUIET` of them `jitted` is called directly. `counts`: calls are counted. `gates`: of plannings
+    that go on behind them. `where`: only calls with an array on other devices there (None: all calls). `free`: it takes
+    all calls.
     """
 
     __slots__ = (
         *("_all", "_left", "_where"),
-        *("count", "counts", "direct", "ends", "free", "gates", "jitted", "programs", "traces"),
+        *("count", "counts", "direct", "ends", "free", "gates", "jitted", "programs"),
     )
 
     def __init__(
@@ -46,7 +46,7 @@ class Rest:
         self.direct = direct and where is None and left > QUIET and alone()
         self.counts = self.ends or self.direct
         self._all = self._left = QUIET if self.direct else left
-        self.count, self.traces = self.jitted._cache_size, plain.traced.times
+        self.count = self.jitted._cache_size
         self.programs = self.count()
 
     def takes(self, args: Args, kwargs: Kwargs) -> bool:
