@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import xcoexec
+from xcoexec.api.direct import UNKNOWN
 from xcoexec.errors import CoexecWarning
 from xcoexec.frontend.worth import small
 from xcoexec.session import background, pending, stages
@@ -322,8 +323,8 @@ def test_small_functions_under_transformations():
         near(jax.grad(lambda y: fast(y).sum())(x), 2 * jnp.cos(x))
         near(jax.vmap(fast)(x), jnp.sin(x) * 2)
     near(fast(np.arange(3.0, dtype=np.float32)), jnp.sin(x) * 2)
-    near(fast(1.0), np.sin(1.0) * 2)
-    near(fast(1.0), np.sin(1.0) * 2)
+    for _ in range(UNKNOWN + 2):  # NumPy's array had a program of its own, in a call that nobody looked at
+        near(fast(1.0), np.sin(1.0) * 2)
     assert fast._rest is not None
 
 

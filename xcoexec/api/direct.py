@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..session.adaptive import Told
@@ -29,8 +29,11 @@ class Directly:
     _direct: Callable[..., Any]
     _plain: Plain
     _rest: Rest | None
-    _programs = 0  # of plain `jax.jit`, which calls that were looked at have made (0: not counted yet)
-    _unknown = 0  # calls to come that are looked at, because others have made some
+    _entries: Mapping[Any, Any]
+    _programs = 0  # of plain `jax.jit`, of calls that were looked at (0: not counted yet)
+    _missing = 0  # of others
+    _looked_at = 0  # kinds of calls
+    _unknown = 0  # calls to come that are looked at, because some are missing
 
     def _classes(self) -> tuple[type, type]:
         """Its class, and the one that it has meanwhile."""
@@ -49,12 +52,17 @@ class Directly:
         """The rest that plain `jax.jit` may have behind a call that was looked at; `before`: its programs before that
         one. None for a while where calls without a look have made some: who makes these calls again gets one.
         """
-        if self._programs and before != self._programs:
+        after, entries = self._plain.jitted._cache_size(), len(self._entries)
+        found = entries > self._looked_at and after == before  # whose program a call without a look had made
+        self._programs = min(self._programs + after - before + found, after) if self._programs else after
+        missing, self._looked_at = after - self._programs, entries
+        if missing > self._missing:
             self._unknown = UNKNOWN
-        self._programs = self._plain.jitted._cache_size()
-        if self._unknown:
+        self._missing = missing
+        if missing and self._unknown:
             self._unknown -= 1
             return None
+        self._programs, self._missing = after, 0
         return made()
 
     def _over(self, rest: Rest) -> None:

@@ -178,7 +178,7 @@ class CoPjitFunction(Directly, Generic[P, R]):
                     self._rest = None
             if self._function.stays_plain():
                 gradient = self._gradients.find(args, kwargs)
-                return gradient() if gradient is not None else self._plain(*args, **kwargs)
+                return gradient() if gradient is not None else self._transformed(args, kwargs)
             stretch = self._stretch
             if stretch is not None:
                 out = stretch.run(args, kwargs)
@@ -223,6 +223,14 @@ class CoPjitFunction(Directly, Generic[P, R]):
     @property
     def _differentiated(self) -> bool:
         return any(self._gradients.entries())
+
+    def _transformed(self, args: Args, kwargs: Kwargs) -> R:
+        """A call inside of a transformation, of whose programs nobody needs to know."""
+        before = self._plain.jitted._cache_size()
+        out: R = self._plain(*args, **kwargs)
+        if self._programs:
+            self._programs += self._plain.jitted._cache_size() - before
+        return out
 
     def _found(self, call: Call) -> tuple[Kept, Sequence[ArrayLike]]:
         """What runs a call, made now if need be, and the leaves of the call's inputs."""
