@@ -316,6 +316,7 @@ class CoPjitFunction(Directly, Generic[P, R]):
         with self._lock:
             self._looks()
             self._entries, self._last, self._stretch = {}, None, None
+            self._programs = self._missing = self._looked_at = self._unknown = 0
             self._gradients = Gradients(self._function)
         self._plain.jitted.clear_cache()
 
