@@ -39,11 +39,17 @@ def called(fn: Any, *args: Any, count: int = rest.QUIET + 4) -> Any:
     return out
 
 
+LATER = directly._later
+
+
+@pytest.fixture(autouse=True)
+def no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directly, "_later", lambda seconds, then: True)
+
+
 def looked(fast: Any) -> None:
-    """Waits until calls are looked at."""
-    end = time.monotonic() + 60
-    while type(fast) in (_DirectPjitFunction, _DirectResidentFunction) and time.monotonic() < end:
-        time.sleep(0.01)
+    """Time passes: calls are looked at."""
+    fast._looks()
     assert type(fast) in (CoPjitFunction, ResidentFunction) and fast._rest is None
 
 
@@ -182,12 +188,9 @@ def test_with_several_places_all_calls_are_looked_at(monkeypatch: pytest.MonkeyP
     assert type(fast) is CoPjitFunction and fast._rest is not None
 
 
-def waiting(monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[Any, Any]:
-    """A function of which plain `jax.jit` has the calls that wait for now, and its session; its calls go directly to
-    that for so many seconds at a time.
-    """
+def waiting(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """A function of which plain `jax.jit` has the calls that wait for now, and its session."""
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
-    monkeypatch.setattr(directly, "PLAIN_SECONDS", seconds)
     fast = xcoexec.jit(lambda x: jnp.tanh(x) * 2, strategy="host")
     fast(X)
     found = fast._planned((X,), {})
@@ -201,15 +204,20 @@ def waiting(monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[Any, Any]:
     raise AssertionError("calls are still looked at")
 
 
-def test_for_a_while_where_a_habit_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    fast, _ = waiting(monkeypatch, 0.05)
-    looked(fast)
+def test_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directly, "_later", LATER)
+    monkeypatch.setattr(directly, "PLAIN_SECONDS", 0.5)
+    fast, _ = waiting(monkeypatch)
+    end = time.monotonic() + 60
+    while type(fast) is _DirectPjitFunction and time.monotonic() < end:
+        time.sleep(0.01)
+    assert type(fast) is CoPjitFunction and fast._rest is None
     np.testing.assert_allclose(fast(X), np.tanh(X) * 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("news", [False, True])
 def test_until_a_planning_needs_calls_to_wait(monkeypatch: pytest.MonkeyPatch, news: bool) -> None:
-    fast, found = waiting(monkeypatch, 1e4)
+    fast, found = waiting(monkeypatch)
     if news:
         found.gate.tell()
         assert type(fast) is CoPjitFunction
@@ -221,7 +229,7 @@ def test_until_a_planning_needs_calls_to_wait(monkeypatch: pytest.MonkeyPatch, n
 
 
 def test_not_beside_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    fast, found = waiting(monkeypatch, 1e4)
+    fast, found = waiting(monkeypatch)
     rest_now = fast._rest
     fast._looks()
     found.gate._open.clear()
@@ -233,9 +241,10 @@ def test_not_while_the_interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None
     def refuses(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    fast, _ = waiting(monkeypatch, 1e4)
+    fast, _ = waiting(monkeypatch)
     rest_now = fast._rest
     fast._looks()
+    monkeypatch.setattr(directly, "_later", LATER)
     monkeypatch.setattr(threading.Timer, "start", refuses)
     fast._over(rest_now)
     assert type(fast) is CoPjitFunction
