@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from ..session.adaptive import Told
+from ..session.adaptive import Listeners
 from ..session.choice import PLAIN_SECONDS
+from ..session.session import PlainSession, Session
+from .entry import Entry
+from .look import Elsewhere, Look
 from .plain import Plain
-from .rest import Rest
+from .rest import Rest, rest_of
+from .signature import Signature
 
+R = TypeVar("R")
 UNKNOWN = 1000  # calls that are looked at behind one that nobody has looked at, and that had a program of its own
 
 
@@ -29,7 +34,7 @@ class Directly:
     _direct: Callable[..., Any]
     _plain: Plain
     _rest: Rest | None
-    _entries: Mapping[Any, Any]
+    _entries: dict[Signature, Entry]
     _programs = 0  # of plain `jax.jit`, of calls that were looked at (0: not counted yet)
     _missing = 0  # of others
     _looked_at = 0  # kinds of calls
@@ -48,10 +53,18 @@ class Directly:
         """Whether both passes of it are planned: `jax.jit` alone would differentiate its own program."""
         return False
 
-    def _rests(self, before: int, made: Callable[[], Rest | None]) -> Rest | None:
-        """The rest that plain `jax.jit` may have behind a call that was looked at; `before`: its programs before that
-        one. None for a while where calls without a look have made some: who makes these calls again gets one.
+    def _rests(self, session: Session | PlainSession, before: int, look: Look | Elsewhere | None = None) -> None:
+        """Plain `jax.jit` answers the next calls, behind one that was looked at; `before`: its programs before that
+        one. Not for a while where calls without a look have made some: who makes these calls again gets one.
         """
+        if self._misses(before):
+            return
+        self._rest = rest = rest_of(self._plain, self._entries.values(), look, not self._differentiated)
+        if rest is not None:
+            session.rests(rest.answered)
+
+    def _misses(self, before: int) -> bool:
+        """Whether a program may be missing among the calls that were looked at."""
         after, entries = self._plain.jitted._cache_size(), len(self._entries)
         found = entries > self._looked_at and after == before  # whose program a call without a look had made
         self._programs = min(self._programs + after - before + found, after) if self._programs else after
@@ -61,9 +74,17 @@ class Directly:
         self._missing = missing
         if missing and self._unknown:
             self._unknown -= 1
-            return None
+            return True
         self._programs, self._missing = after, 0
-        return made()
+        return False
+
+    def _transformed(self, call: Callable[[], R]) -> R:
+        """The results of a call inside of a transformation, of whose programs nobody needs to know."""
+        before = self._plain.jitted._cache_size()
+        out = call()
+        if self._programs:
+            self._programs += self._plain.jitted._cache_size() - before
+        return out
 
     def _over(self, rest: Rest) -> None:
         """So many calls were answered without a look: the next one has one, or none runs our code any more for a while,
@@ -72,11 +93,11 @@ class Directly:
         if not rest.direct or self._differentiated:
             self._rest = None
             return
-        looks = weakref.WeakMethod(self._looks)
-        for gate in rest.gates:
-            gate.closes.add(looks)
+        ends, looks = Listeners(), weakref.WeakMethod(self._looks)
+        for listeners in (ends, *(gate.closes for gate in rest.gates)):
+            listeners.add(looks)
         self._direct, self.__class__ = self._answering(rest), self._classes()[1]
-        if not rest.takes((), {}) or not _later(PLAIN_SECONDS, looks):  # a measurement was faster, or all ends
+        if not rest.takes((), {}) or not _later(PLAIN_SECONDS, ends.tell):  # a measurement was faster, or all ends
             self._looks()
 
     def _looks(self) -> None:
@@ -88,13 +109,8 @@ class Directly:
 CALLED: Any = Directly.__dict__["_direct"]
 
 
-def _later(seconds: float, then: Told) -> bool:
-    """Has a method called after so many seconds, if its object is still there; whether it will be."""
-
-    def tell() -> None:
-        if (told := then()) is not None:
-            told()
-
+def _later(seconds: float, tell: Callable[[], None]) -> bool:
+    """Has something done after so many seconds; whether it will be."""
     timer = threading.Timer(seconds, tell)
     timer.daemon = True
     try:

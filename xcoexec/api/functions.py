@@ -34,7 +34,7 @@ from .gradients import Gradients
 from .kept import Kept, ready
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
-from .rest import Rest, rest_of
+from .rest import Rest
 from .signature import Signature, described
 from .spread import SpreadFunction
 from .stretch import MISSED, Stretch, stretch_of
@@ -178,7 +178,9 @@ class CoPjitFunction(Directly, Generic[P, R]):
                     self._rest = None
             if self._function.stays_plain():
                 gradient = self._gradients.find(args, kwargs)
-                return gradient() if gradient is not None else self._transformed(args, kwargs)
+                if gradient is not None:
+                    return gradient()  # type: ignore[no-any-return]
+                return self._transformed(lambda: self._plain(*args, **kwargs))  # type: ignore[no-any-return]
             stretch = self._stretch
             if stretch is not None:
                 out = stretch.run(args, kwargs)
@@ -203,11 +205,7 @@ class CoPjitFunction(Directly, Generic[P, R]):
                 out = jitted(*given[0], **given[1])
                 session.ran(out)
                 if session.rest:
-                    direct = not self._differentiated
-                    made = lambda: rest_of(self._plain, self._entries.values(), kept.look, direct)
-                    self._rest = rest = self._rests(before, made)
-                    if rest is not None:
-                        session.rests(rest.answered)
+                    self._rests(session, before, kept.look)
                 return out
             out = session.call(inputs, exe)  # type: ignore[union-attr]
             if self._stretch is None:
@@ -223,14 +221,6 @@ class CoPjitFunction(Directly, Generic[P, R]):
     @property
     def _differentiated(self) -> bool:
         return any(self._gradients.entries())
-
-    def _transformed(self, args: Args, kwargs: Kwargs) -> R:
-        """A call inside of a transformation, of whose programs nobody needs to know."""
-        before = self._plain.jitted._cache_size()
-        out: R = self._plain(*args, **kwargs)
-        if self._programs:
-            self._programs += self._plain.jitted._cache_size() - before
-        return out
 
     def _found(self, call: Call) -> tuple[Kept, Sequence[ArrayLike]]:
         """What runs a call, made now if need be, and the leaves of the call's inputs."""

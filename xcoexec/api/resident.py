@@ -29,7 +29,7 @@ from .function import Function
 from .kept import ready
 from .look import kinds
 from .plain import Args, Call, Kwargs
-from .rest import Rest, rest_of
+from .rest import Rest
 from .signature import Signature, Usual, array_key
 from .stretch import MISSED, Stretch, stretch_of
 
@@ -78,7 +78,7 @@ class ResidentFunction(Directly, Generic[R]):
     def __call__(self, *args: object, **kwargs: object) -> R:
         try:
             if TRACED.trace is not NOTHING or self._off:  # `stays_plain`, without a call
-                return self._as_jit(args, kwargs)
+                return self._transformed(lambda: self._as_jit(args, kwargs))
             rest = self._rest
             if rest is not None and (not self._apart or kinds(args, kwargs) == self._resting):
                 if rest.free or rest.takes(args, kwargs):
@@ -157,10 +157,7 @@ class ResidentFunction(Directly, Generic[R]):
         session.ran(out)
         if session.rest:
             self._resting = kinds(args, kwargs)
-            made = lambda: rest_of(self._plain, self._entries.values(), direct=True)
-            self._rest = rest = self._rests(before, made)
-            if rest is not None:
-                session.rests(rest.answered)
+            self._rests(session, before)
         return out
 
     def _as_jit(self, args: Args, kwargs: Kwargs) -> R:

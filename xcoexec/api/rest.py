@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-import jax
-
 from ..session.adaptive import Gate
 from .entry import Entry
 from .look import Elsewhere, Look
 from .plain import Args, Kwargs, Plain
+from .signature import alone
 
 QUIET = 64  # calls of a function that plain jax.jit has, behind which that is called directly
-
-
-def alone() -> bool:
-    """Whether all arrays lie in one place, the CPU's memory."""
-    return jax.default_backend() == "cpu" and jax.device_count() == 1
 
 
 class Rest:

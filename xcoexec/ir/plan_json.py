@@ -13,14 +13,16 @@ from .words import DIMS, ENGINES, PLACES, PLAN_VERSION, WAYS
 
 MOST = 1 << 24  # characters of a text
 LAYERS = 1 << 16
-#: versions whose plans are read as well -> what they do not say
-BEFORE: Mapping[int, Mapping[str, object]] = {
-    3: {"graphs": False, "programs": 1, "libraries": False, "singly": False},
-    4: {"programs": 1, "libraries": False, "singly": False},
-    5: {"libraries": False, "singly": False},
-    6: {"singly": False},
-    7: {"singly": False},
+#: version -> what plans say since then, as those before them mean it
+SINCE: Mapping[int, Mapping[str, object]] = {
+    4: {"graphs": False},
+    5: {"programs": 1},
+    6: {"libraries": False},
+    7: {},
+    8: {"singly": False},
 }
+#: versions whose plans are read as well -> what they do not say
+BEFORE = {v - 1: {k: x for later, said in SINCE.items() if later >= v for k, x in said.items()} for v in SINCE}
 MOST_PROGRAMS = 64
 SHARE = Number(0, 1)
 

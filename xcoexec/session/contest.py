@@ -25,7 +25,19 @@ from ..planning.strategies import CONTEST, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt
 from .realise import ENOUGH, NEAR, WORTH, bounded, briefly_balanced, own_kernels_too, realised
 from .rebalance import rebalanced
-from .ways import AS_GRAPHS, IN_PROGRAMS, SINGLY, TURNED, as_graphs, in_programs, on_device, one_by_one, running, under
+from .ways import (
+    AS_GRAPHS,
+    IN_PROGRAMS,
+    SINGLY,
+    TURNED,
+    as_graphs,
+    folded,
+    in_programs,
+    on_device,
+    one_by_one,
+    running,
+    under,
+)
 
 QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
@@ -148,7 +160,7 @@ def contest(s: Attempt) -> Found:
     s.plain_ready = True
     # a near thing: XLA on the folded graph may be better than on the function, of which a step's weights are no part
     if min(seconds.values()) > CLEAR * seconds["jit"] and not s.problem.step:
-        candidates["device"] = under(s.all_device, STRATEGIES["device"](s.graph, costs))
+        candidates["device"] = folded(s)
         seconds |= _beside_the_best(s, candidates, seconds, (DEVICE,))
     launched = as_graphs(s, candidates, seconds) | one_by_one(s)
     if launched:

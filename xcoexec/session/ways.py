@@ -30,19 +30,23 @@ def under(exe: Executable, plan: Plan) -> Executable:
     return dataclasses.replace(exe, plan=dataclasses.replace(plan, libraries=exe.plan.libraries))
 
 
+def folded(s: Attempt) -> Executable:
+    """The folded graph on a device."""
+    return under(s.all_device, STRATEGIES["device"](s.graph, s.measured_costs()))
+
+
 def as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping[str, float]) -> dict[str, Executable]:
     """The folded graph on a device, and the fastest plan of both halves, with kernels that are launched as graphs: a
     device with many processors waits for the thread that launches them.
     """
     if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
         return {}
-    plans = {DEVICE: under(s.all_device, STRATEGIES["device"](s.graph, s.measured_costs())).plan}
+    plans = {DEVICE: folded(s).plan}
     both = {k: t for k, t in seconds.items() if k != DEVICE and on_device(candidates[k].plan)}
     fastest = min(both, key=both.__getitem__, default=DEVICE)
     if fastest != DEVICE and both[fastest] < NEAR_GRAPHS * min(seconds.values()):
         plans[fastest] = candidates[fastest].plan
-    named = {f"{name}{AS_GRAPHS}": dataclasses.replace(plan, graphs=True) for name, plan in plans.items()}
-    return {name: exe for name, plan in named.items() if (exe := running(s, name, plan))}
+    return _all_running(s, {f"{k}{AS_GRAPHS}": dataclasses.replace(p, graphs=True) for k, p in plans.items()})
 
 
 def one_by_one(s: Attempt) -> dict[str, Executable]:
@@ -53,9 +57,7 @@ def one_by_one(s: Attempt) -> dict[str, Executable]:
     several = shards is not None and len(shards.devices) > 1
     if not several or not s.machine.apart or s.problem.step or not s.machine.device.singly():
         return {}
-    plan = under(s.all_device, STRATEGIES["device"](s.graph, s.measured_costs())).plan
-    exe = running(s, f"{DEVICE}{SINGLY}", dataclasses.replace(plan, singly=True))
-    return {f"{DEVICE}{SINGLY}": exe} if exe else {}
+    return _all_running(s, {f"{DEVICE}{SINGLY}": dataclasses.replace(folded(s).plan, singly=True)})
 
 
 def in_programs(
@@ -71,8 +73,12 @@ def in_programs(
         return {}
     name = min(own, key=own.__getitem__)
     count = min(max(round(layers / LAYERS_A_PROGRAM), 2), MOST_PROGRAMS)
-    exe = running(s, f"{name}{IN_PROGRAMS}", dataclasses.replace(candidates[name].plan, programs=count))
-    return {f"{name}{IN_PROGRAMS}": exe} if exe else {}
+    return _all_running(s, {f"{name}{IN_PROGRAMS}": dataclasses.replace(candidates[name].plan, programs=count)})
+
+
+def _all_running(s: Attempt, plans: Mapping[str, Plan]) -> dict[str, Executable]:
+    """Those of plans, by name, that can run."""
+    return {name: exe for name, plan in plans.items() if (exe := running(s, name, plan))}
 
 
 def running(s: Attempt, name: str, plan: Plan) -> Executable | None:
@@ -91,5 +97,5 @@ def on_device(plan: Plan) -> bool:
     return plan.engine == "xco" and any(p.half != HOST for p in plan.placements)
 
 
-__all__ = ["AS_GRAPHS", "IN_PROGRAMS", "SINGLY", "TURNED", "as_graphs", "in_programs", "on_device", "one_by_one"]
-__all__ += ["running", "under"]
+__all__ = ["AS_GRAPHS", "IN_PROGRAMS", "SINGLY", "TURNED", "as_graphs", "folded", "in_programs", "on_device"]
+__all__ += ["one_by_one", "running", "under"]
