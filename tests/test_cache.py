@@ -543,6 +543,8 @@ def test_a_record_that_would_not_fit_is_not_kept(cache: pathlib.Path, caplog: py
     for bad in (float("nan"), float("inf"), -1.0, object()):
         records.WHOLES.store("x", {"a": bad})
     assert list(cache.iterdir()) == [] and caplog.text.count("is not kept") == 4
+    said = [a for record in caplog.records for a in record.args or ()]
+    assert all(isinstance(a, str) for a in said), "a handler that keeps records keeps no frame, and what that frame has"
 
 
 def _junk(i: int, kind: str, old: bytes) -> bytes:

@@ -196,7 +196,7 @@ def _load(spec: Spec, target: Target) -> int:
             return _link(name, _sound.pop(name), target)
         except RuntimeError as e:
             log.warning(
-                "xcoexec: the kept object of the kernel %s cannot be linked (%s); it is compiled anew.", spec, e
+                "xcoexec: the kept object of the kernel %s cannot be linked (%s); it is compiled anew.", spec, str(e)
             )
     obj = _compile(spec, target)
     disk.write("object", name, obj)
@@ -240,7 +240,7 @@ def prepare(specs: Iterable[Spec], target: Target) -> None:
         except InterruptedError:
             raise
         except OSError as e:
-            log.debug("kernels are compiled in this process: %s", e)
+            log.debug("kernels are compiled in this process: %s", str(e))
 
 
 def _cores() -> int:
@@ -261,7 +261,7 @@ def _by_workers(others: Workers, specs: Sequence[Spec], target: Target) -> None:
     except InterruptedError:
         raise
     except OSError as e:
-        log.warning("xcoexec: kernels are compiled in this process, because %s", e)
+        log.warning("xcoexec: kernels are compiled in this process, because %s", str(e))
 
 
 def _keep(specs: Sequence[Spec], target: Target, out: pathlib.Path) -> None:
@@ -392,7 +392,7 @@ def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Po
         out = Folder()
         return _child(specs, target, out.name), out
     except OSError as e:
-        log.debug("native functions are compiled in this process: %s", e)
+        log.debug("native functions are compiled in this process: %s", str(e))
         return None
 
 

@@ -209,7 +209,7 @@ class Record:
             text = json.dumps(value)
             self.schema.check(json.loads(text))
         except (Misfit, TypeError, ValueError) as e:
-            log.warning("xcoexec: the record %s is not kept (%s).", name, e)
+            log.warning("xcoexec: the record %s is not kept (%s).", name, str(e))
             return
         write(self.kind, name, text.encode())
 

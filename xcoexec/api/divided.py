@@ -248,7 +248,7 @@ def _runs(name: str, call: Callable[[], object]) -> bool:
     try:
         _waited(call)
     except jax.errors.JaxRuntimeError as e:
-        log.info("divided by %s: %s", name, e)
+        log.info("divided by %s: %s", name, str(e))
         return False
     return True
 

@@ -325,7 +325,7 @@ class Monitor:
         except InterruptedError:
             self.history.append("planning was cut short: the interpreter is ending")
         except Exception as e:  # the running plan stays; a failed planning must not take the process down
-            log.warning("xcoexec: planning again failed (%s); the plan in use stays.", e)
+            log.warning("xcoexec: planning again failed (%s); the plan in use stays.", str(e))
             self.history.append(f"planning failed: {e}")
         finally:
             working.discard(me)

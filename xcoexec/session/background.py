@@ -63,7 +63,7 @@ class Background:
                     with giving_way(), _brief_turns():
                         job()
                 except Exception as e:  # one function's planning must not keep the others from theirs
-                    log.warning("xcoexec: planning in the background failed (%s: %s).", type(e).__name__, e)
+                    log.warning("xcoexec: planning in the background failed (%s: %s).", type(e).__name__, str(e))
         finally:
             working.discard(me)
 

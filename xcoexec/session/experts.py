@@ -236,7 +236,7 @@ def _move(caches: weakref.ref[Caches], wanted: Sequence[tuple[int, int, int]]) -
         with mine.settings():
             mine.move(wanted)
     except Exception as e:  # what lies there stays
-        log.warning("xcoexec: experts were not exchanged (%s: %s).", type(e).__name__, e)
+        log.warning("xcoexec: experts were not exchanged (%s: %s).", type(e).__name__, str(e))
 
 
 __all__ = ["Caches", "Resident", "Uses"]

@@ -212,7 +212,7 @@ def ahead(options: Options) -> None:
         try:
             host.prefetch(True)
         except Exception as e:  # the planning meets it once more, and says so
-            log.debug("native functions are not compiled ahead: %s", e)
+            log.debug("native functions are not compiled ahead: %s", str(e))
 
 
 def _machine(options: Options, shards: Shards | None) -> Machine:

@@ -209,7 +209,7 @@ class Session:
         except InterruptedError as e:
             self.monitor.history.append(f"planning was cut short: {e}")
         except Exception as e:  # what is in use works
-            log.warning("xcoexec: planning went no further (%s: %s); the plan in use stays.", type(e).__name__, e)
+            log.warning("xcoexec: planning went no further (%s: %s); the plan in use stays.", type(e).__name__, str(e))
             self.monitor.history.append(f"planning failed: {e}")
         finally:
             self._let_go()

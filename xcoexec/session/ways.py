@@ -87,7 +87,7 @@ def running(s: Attempt, name: str, plan: Plan) -> Executable | None:
     try:
         s.run(exe)
     except jax.errors.JaxRuntimeError as e:
-        log.info("%s: %s", name, e)
+        log.info("%s: %s", name, str(e))
         return None
     return exe
 
