@@ -11,8 +11,10 @@ import pathlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+from absl.testing import flagsaver
 
 import xcoexec
 from xcoexec import cli
@@ -24,6 +26,13 @@ from xcoexec.tools.arguments import parsed, run_command, wanted
 from .support import quick_process
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
+
+
+@pytest.fixture(autouse=True)
+def flags_as_before() -> Iterator[None]:
+    """What a command line has set is gone behind a test."""
+    with flagsaver.flagsaver():
+        yield
 
 
 def _xcoexec(*args: str) -> subprocess.CompletedProcess[str]:
@@ -83,13 +92,8 @@ def test_what_is_not_valid_is_said_before_anything_is_computed(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["xcoexec", *args])
     monkeypatch.setattr(xcoexec, "jit", lambda *given, **options: pytest.fail("computed"))
-    flags = {name: (cli.FLAGS[name].value, cli.FLAGS[name].present) for name in cli.FLAGS}
-    try:
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-    finally:
-        for name, (value, present) in flags.items():
-            cli.FLAGS[name].value, cli.FLAGS[name].present = value, present
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
     assert stopped.value.code == 2 and text in " ".join(capsys.readouterr().err.split())
 
 
@@ -175,12 +179,9 @@ def test_plot_without_matplotlib_is_said_before_anything_is_computed(monkeypatch
         wanted("nothing_like_it", "plot", "run --plot")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(cli, "_resident", lambda: pytest.fail("computed"))
-    monkeypatch.setattr(cli.FLAGS, "plot", "x.png") if cli.FLAGS.is_parsed() else cli.FLAGS(["x", "--plot=x.png"])
-    try:
-        with pytest.raises(ValueError, match="matplotlib"):
-            cli.run()
-    finally:
-        cli.FLAGS.plot = ""
+    cli.FLAGS(["x", "--plot=x.png"])
+    with pytest.raises(ValueError, match="matplotlib"):
+        cli.run()
 
 
 def test_info_names_versions_machine_cache_settings_and_extras(monkeypatch: pytest.MonkeyPatch) -> None:

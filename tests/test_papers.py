@@ -548,8 +548,7 @@ def test_the_command_writes_the_page(
 
     from xcoexec import cli
 
-    if not cli.FLAGS.is_parsed():
-        cli.FLAGS(["xcoexec"])
+    cli.FLAGS.mark_as_parsed()
     table_of_test = [row(quick={"size": 1}), row(paper="codl", figures=("Figure 15", "Figure 8"))]
     monkeypatch.setattr(run, "run", functools.partial(run.run, table=table_of_test))
     with flagsaver.flagsaver(out=str(tmp_path), paper=["edgenn"], full=False):
