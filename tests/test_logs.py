@@ -1,5 +1,5 @@
-"""What is logged: text. A handler may keep its records (pytest's does, those of services that collect errors do), and an
-exception in one keeps the frames that it passed, with all that they hold of a device's memory.
+"""What is logged is text. A handler may keep its records (pytest's does, those of services that collect errors do), and
+an exception in one keeps the frames that it passed, with all that they hold of a device's memory.
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ def test_a_call_never_gets_the_result_of_another_threads_weights() -> None:
     (entry,) = f._entries.values()
     kept = entry._current
     entry._current = kept._replace(weights=Held(kept.weights))
-    f._last = f._stretch = None
+    f._looks()
+    f._forgets_stretch()
+    f._last = None
     out = []
     t = threading.Thread(target=lambda: out.append(np.asarray(f(a, x))), name="held")
     t.start()

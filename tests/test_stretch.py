@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import gc
+import inspect
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,8 +16,10 @@ import numpy as np
 import pytest
 
 import xcoexec
+from xcoexec.api import direct as directly
+from xcoexec.api.functions import CoPjitFunction
 from xcoexec.api.resident import ResidentFunction
-from xcoexec.api.stretch import MISSED, Stretch
+from xcoexec.api.stretch import Stretch
 from xcoexec.ir.plan import Plan
 from xcoexec.measure.profile import host_placements
 from xcoexec.session.choice import LEAST_CALLS, REST_CALLS
@@ -55,14 +61,22 @@ def bound(request: pytest.FixtureRequest) -> bool:
 def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """Of each call that a stretch was asked for: whether it took it."""
     found: list[bool] = []
-    run = Stretch.run
+    answering = Stretch.answering
 
-    def noted(self: Stretch, args: Any, kwargs: Any) -> Any:
-        out = run(self, args, kwargs)
-        found.append(out is not MISSED)
-        return out
+    def noted(self: Stretch, looked: Callable[..., Any]) -> Callable[..., Any]:
+        def missed(*args: Any, **kwargs: Any) -> Any:
+            found[-1] = False
+            return looked(*args, **kwargs)
 
-    monkeypatch.setattr(Stretch, "run", noted)
+        answer = answering(self, missed)
+
+        def asked(*args: Any, **kwargs: Any) -> Any:
+            found.append(True)
+            return answer(*args, **kwargs)
+
+        return asked
+
+    monkeypatch.setattr(Stretch, "answering", noted)
     yield found
 
 
@@ -253,6 +267,58 @@ def test_several_shapes_in_turn(taken: list[bool]) -> None:
     assert True in taken and False in taken
 
 
+def test_a_function_is_what_it_was(bound: bool) -> None:
+    """In the middle of a stretch its class is another one."""
+    _, asked = made(bound)
+    usual = ResidentFunction if bound else CoPjitFunction
+    assert type(asked) is not usual and isinstance(asked, usual) and callable(asked)
+    assert list(inspect.signature(asked).parameters) == (["x"] if bound else ["w", "x"])
+    asked._looks()
+    assert type(asked) is usual and list(inspect.signature(asked).parameters) == (["x"] if bound else ["w", "x"])
+
+
+def test_what_answers_calls_keeps_no_function_alive(bound: bool) -> None:
+    fast, asked = made(bound)
+    there, begun = weakref.ref(asked), gc.isenabled()
+    gc.disable()
+    try:
+        del fast, asked
+        assert there() is None
+    finally:
+        if begun:
+            gc.enable()
+
+
+def test_the_report_is_of_what_ran_last() -> None:
+    """Also where a stretch goes on behind a call that it does not take."""
+    fast: Any = xcoexec.jit(dense, strategy="host", strict=True).bind(W)
+    begin(fast, fast)
+    first, fewer = fast._stretch.session, X[:3]
+    fast(fewer)
+    assert fast.session() is not first and fast._stretch.session is first
+    fast(X)
+    assert fast.session() is first
+
+
+def test_an_error_within_a_program_is_met_as_in_a_call_that_is_looked_at(
+    bound: bool, taken: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XLA has no memory left, say: the call is made again, with a look."""
+    fast, asked = made(bound)
+    answer, session = asked._direct, asked._stretch.session
+
+    def fails(*inputs: Any) -> Any:
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED")
+
+    broken = dataclasses.replace(session.current, program=fails)
+    stretch = asked._stretch
+    stretch._exe = broken
+    asked._direct = stretch.answering(directly._looking(weakref.ref(asked)))
+    taken.clear()
+    assert answer is not asked._direct and error(fast(X), oracle(dense, W, X)) < 1e-5
+    assert taken == [False] and asked._stretch is not stretch and not stretch.left > 0
+
+
 def test_a_stretch_ends_before_a_guard_looks() -> None:
     guard = Guard(1.0, 2 * WINDOW)
     seen = [guard.looks() for _ in range(2 * WINDOW)]
@@ -273,7 +339,9 @@ def test_the_watch_counts_calls_without_a_look(bound: bool) -> None:
     many = stretch.left
     for _ in range(many):
         fast(X)
-    assert asked._stretch is None and monitor._calls >= many
+    assert asked._stretch is stretch and not stretch.left and monitor._calls == 0
+    fast(X)
+    assert asked._stretch is not stretch and monitor._calls >= many
 
 
 def test_no_stretch_is_longer_than_a_caller_may_go_unseen() -> None:

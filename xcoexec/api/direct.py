@@ -1,7 +1,8 @@
-"""Functions that Python calls without us: while plain `jax.jit` has a function, `jax.jit`'s own one answers its calls.
+"""Functions that are called with as little of our code as can be: where nothing may have changed since the last call.
 
-    fast(x) -> CoPjitFunction.__call__: looks at the call -> jax.jit's function     for the first calls
-    fast(x) -> the slot `_direct` ------------------------> jax.jit's function      then, for 0.3 s at a time
+    fast(x) -> CoPjitFunction.__call__: looks at the call -> jax.jit's function, or a plan's      the first calls
+    fast(x) -> the slot `_direct` ------------------------> jax.jit's function                    for 0.3 s at a time
+    fast(x) -> the slot `_direct` -> Stretch.answering: compares the arguments -> a plan's        for a stretch of calls
 
 Behind a function that takes 0.1 ms on several threads, caches and branch predictors know our code no more: a few lines
 of it take 4 to 15 us each time.
@@ -11,29 +12,35 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ..lowering.executable import Executable
 from ..session.adaptive import Listeners
 from ..session.choice import PLAIN_SECONDS
 from ..session.session import PlainSession, Session
 from .entry import Entry
+from .kept import Kept
 from .look import Elsewhere, Look
-from .plain import Plain
+from .plain import Args, Kwargs, Plain
 from .rest import Rest, rest_of
 from .signature import Signature
+from .stretch import Stretch, stretch_of
 
 R = TypeVar("R")
 UNKNOWN = 1000  # calls that are looked at behind one that nobody has looked at, and that had a program of its own
 
 
 class Directly:
-    """A function that may be called so. `_rest`: in which plain `jax.jit` answers calls without a look."""
+    """A function that may be called so. `_rest`: in which plain `jax.jit` answers calls without a look; `_stretch`: the
+    same of a plan.
+    """
 
     __slots__ = ("__dict__", "__weakref__", "_direct")
     _direct: Callable[..., Any]
     _plain: Plain
     _rest: Rest | None
+    _stretch: Stretch | None
     _entries: dict[Signature, Entry]
     _programs = 0  # of plain `jax.jit`, of calls that were looked at (0: not counted yet)
     _missing = 0  # of others
@@ -93,6 +100,7 @@ class Directly:
         if not rest.direct or self._differentiated:
             self._rest = None
             return
+        self._stretch = None
         ends, looks = Listeners(), weakref.WeakMethod(self._looks)
         for listeners in (ends, *(gate.closes for gate in rest.gates)):
             listeners.add(looks)
@@ -104,9 +112,48 @@ class Directly:
         """Calls are looked at from here on."""
         self.__class__, self._rest = self._classes()[0], None
 
+    def _goes_on(
+        self,
+        session: Session | PlainSession,
+        exe: Executable,
+        inputs: Sequence[Any],
+        kwargs: Kwargs,
+        kept: Kept | None = None,
+    ) -> None:
+        """Has the plan that has answered a call answer the next ones, as far as these need no look."""
+        if self._stretch is None:
+            self._stretch = stretch = stretch_of(session, exe, inputs, kwargs, kept)
+            if stretch is None:
+                return
+            self._direct = stretch.answering(_looking(weakref.ref(self)))
+        self.__class__ = self._classes()[1]
+
+    def _missed(self, args: Args, kwargs: Kwargs) -> None:
+        """The next call is looked at, which is none of those that a stretch answers."""
+        self.__class__, stretch = self._classes()[0], self._stretch
+        if stretch is not None and not stretch.missed(args, kwargs):
+            self._forgets_stretch()
+
+    def _forgets_stretch(self) -> None:
+        """Keeps nothing of a plan that may be used no more."""
+        if self._stretch is not None:
+            self._stretch, self._direct = None, _looking(weakref.ref(self))  # another thread may be about to call it
+
 
 #: as `__call__` of a class it is what the slot of an object holds: Python calls that by itself
 CALLED: Any = Directly.__dict__["_direct"]
+
+
+def _looking(of: weakref.ref[Directly]) -> Callable[..., Any]:
+    """A look at a call of a function, of which nothing is kept alive."""
+
+    def look(*args: Any, **kwargs: Any) -> Any:
+        fast = of()
+        assert fast is not None, "its caller has it"
+        fast._missed(args, kwargs)
+        return fast._classes()[0].__call__(fast, *args, **kwargs)
+
+    return look
 
 
 def _later(seconds: float, tell: Callable[[], None]) -> bool:

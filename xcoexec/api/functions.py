@@ -37,7 +37,7 @@ from .resident import ResidentFunction
 from .rest import Rest
 from .signature import Signature, described
 from .spread import SpreadFunction
-from .stretch import MISSED, Stretch, stretch_of
+from .stretch import Stretch
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -181,13 +181,6 @@ class CoPjitFunction(Directly, Generic[P, R]):
                 if gradient is not None:
                     return gradient()  # type: ignore[no-any-return]
                 return self._transformed(lambda: self._plain(*args, **kwargs))  # type: ignore[no-any-return]
-            stretch = self._stretch
-            if stretch is not None:
-                out = stretch.run(args, kwargs)
-                if stretch.left <= 0:
-                    self._stretch = None
-                if out is not MISSED:
-                    return out  # type: ignore[no-any-return]
             began, last = time.perf_counter(), self._last
             given: tuple[Args, Kwargs] = (args, kwargs)
             found = last.look(args, kwargs) if last is not None else None
@@ -208,8 +201,7 @@ class CoPjitFunction(Directly, Generic[P, R]):
                     self._rests(session, before, kept.look)
                 return out
             out = session.call(inputs, exe)  # type: ignore[union-attr]
-            if self._stretch is None:
-                self._stretch = stretch_of(session, exe, inputs, kwargs, kept)
+            self._goes_on(session, exe, inputs, kwargs, kept)
             return out
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
@@ -305,7 +297,8 @@ class CoPjitFunction(Directly, Generic[P, R]):
         """Forgets all programs, `jax.jit`'s too."""
         with self._lock:
             self._looks()
-            self._entries, self._last, self._stretch = {}, None, None
+            self._forgets_stretch()
+            self._entries, self._last = {}, None
             self._programs = self._missing = self._looked_at = self._unknown = 0
             self._gradients = Gradients(self._function)
         self._plain.jitted.clear_cache()
@@ -367,7 +360,7 @@ class CoPjitFunction(Directly, Generic[P, R]):
 
 
 class _DirectPjitFunction(CoPjitFunction[P, R]):
-    """The same while Python calls what plain `jax.jit` has made."""
+    """The same while Python calls what plain `jax.jit` has made, or what asks a plan at once."""
 
     __slots__ = ()
     __call__ = CALLED

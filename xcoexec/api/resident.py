@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
@@ -31,7 +32,7 @@ from .look import kinds
 from .plain import Args, Call, Kwargs
 from .rest import Rest
 from .signature import Signature, Usual, array_key
-from .stretch import MISSED, Stretch, stretch_of
+from .stretch import Stretch
 
 R = TypeVar("R")
 
@@ -90,14 +91,6 @@ class ResidentFunction(Directly, Generic[R]):
                     return out
                 if rest.ends:
                     self._rest = None
-            stretch = self._stretch
-            if stretch is not None:
-                out = stretch.run(args, kwargs)
-                if stretch.left <= 0:
-                    self._stretch = None
-                if out is not MISSED:
-                    self._last = stretch.session
-                    return out  # type: ignore[no-any-return]
             # one array, as most calls are: its type tells it from pytrees and tracers
             if len(args) == 1 and not kwargs:
                 quick = self._quick.get(array_key(args[0]))
@@ -125,6 +118,14 @@ class ResidentFunction(Directly, Generic[R]):
             e.__traceback__ = outside(e.__traceback__)
             raise
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The function's, of the arguments that are not bound."""
+        try:
+            return inspect.signature(functools.partial(self._function.plain.fn, *self.weights))
+        except (TypeError, ValueError) as e:
+            raise AttributeError(f"{type(self).__name__} has no signature: {e}") from None
+
     def _classes(self) -> tuple[type, type]:
         return ResidentFunction, _DirectResidentFunction
 
@@ -134,8 +135,7 @@ class ResidentFunction(Directly, Generic[R]):
     def _answered(self, session: Session | PlainSession, exe: Executable, leaves: Sequence[Any], kwargs: Kwargs) -> R:
         """The results of a call that a plan takes; whether the next ones need no look."""
         out: R = session.call(leaves, exe)  # type: ignore[union-attr]
-        if self._stretch is None:
-            self._stretch = stretch_of(session, exe, leaves, kwargs)
+        self._goes_on(session, exe, leaves, kwargs)
         return out
 
     def _keep(self, args: Args, kwargs: Kwargs, call: Call, session: Session | PlainSession) -> None:
@@ -212,6 +212,8 @@ class ResidentFunction(Directly, Generic[R]):
         """What runs such calls, or ran the last one; with `wait`, when its plan is made."""
         if args or kwargs:
             self._last = self._find(args, kwargs, self._call(args, kwargs))
+        else:
+            self._last = self._latest
         if self._last is None:
             raise BindError(
                 f"{what}: the bound function has not been called yet; call it once, so that its shapes are known."
@@ -221,6 +223,11 @@ class ResidentFunction(Directly, Generic[R]):
         elif wait:
             self._last.wait()
         return self._last
+
+    @property
+    def _latest(self) -> Session | PlainSession | None:
+        """What ran the last call."""
+        return self._stretch.session if self._stretch is not None and self._stretch.latest else self._last
 
     def report(self, all: bool = False) -> Report:
         """Where each layer of the last call's plan ran, how long (seconds), and against which bound; what the planning
@@ -235,7 +242,8 @@ class ResidentFunction(Directly, Generic[R]):
         leaves = jax.tree_util.tree_leaves(self.weights)
         nbytes = sum(getattr(x, "nbytes", 0) for x in leaves)
         name = getattr(self._function.plain.fn, "__qualname__", repr(self._function.plain.fn))
-        last = "not called yet" if self._last is None else self._last.plan().summary()
+        latest = self._latest
+        last = "not called yet" if latest is None else latest.plan().summary()
         return f"<xcoexec bound {name}: {len(leaves)} weights, {nbytes / 1e6:.1f} MB; {last}>"
 
     def _repr_html_(self) -> str:
@@ -257,7 +265,7 @@ class ResidentFunction(Directly, Generic[R]):
 
 
 class _DirectResidentFunction(ResidentFunction[R]):
-    """The same while Python calls what plain `jax.jit` has made, with the weights."""
+    """The same while Python calls what plain `jax.jit` has made, with the weights, or what asks a plan at once."""
 
     __slots__ = ()
     __call__ = CALLED

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
-from ..compat import Array
+from ..compat import NOTHING, TRACED, Array
+from ..guard import outside
 from ..lowering.executable import Executable, Stale
 from ..session.session import PlainSession, Session
 from .kept import Kept
 from .look import Look
-from .plain import Kwargs
+from .plain import Args, Kwargs
 from .signature import alone
-
-MISSED = object()  # in the place of results: the call has to be looked at
 
 
 class Stretch:
@@ -24,7 +24,7 @@ class Stretch:
     nothing is measured. A call that it does not take uses it up as well.
     """
 
-    __slots__ = ("_answered", "_current", "_exe", "_given", "_places", "_types", "left", "session")
+    __slots__ = ("_all", "_at_last", "_current", "_exe", "_given", "_others", "_places", "_types", "left", "session")
 
     def __init__(
         self,
@@ -39,39 +39,83 @@ class Stretch:
         self._types = list(map(_type, inputs))
         self._places = None if alone() else list(map(_place, inputs))
         self._given = given
-        self._answered = 0
+        self._all, self._others, self._at_last = left, 0, 0
 
-    def run(self, args: Sequence[Any], kwargs: Kwargs) -> Any:
-        """The function's results, or `MISSED`. Raises what `Session.call` raises."""
-        self.left -= 1
-        session, inputs = self.session, args
-        if kwargs or not session.passes(self._current):
-            return self._missed(bool(kwargs))
-        if self._given is not None:
-            kept, look = self._given
-            found = look.arrays(args)
-            if found is None or kept.gone():  # these weights are not kept any longer
-                return self._missed(False)
-            inputs = found
-        if [x.aval if type(x) is Array else _type(x) for x in inputs] != self._types:
-            return self._missed(True)
-        if self._places is not None and list(map(_place, inputs)) != self._places:
-            return self._missed(True)
-        try:
-            out = session.unflatten(session.answer(inputs, self._exe))
-        except Stale:  # JAX's configuration has changed: another program
-            return self._missed(False)
-        self._answered += 1
-        if self.left <= 0:
-            session.answered(self._answered)
-        return out
+    def answering(self, looked: Callable[..., Any]) -> Callable[..., Any]:
+        """What answers calls in the place of the function; `looked` takes those that have to be looked at."""
+        session, current, types, places = self.session, self._current, self._types, self._places
+        monitor, choice, gate, unflatten = session.monitor, session.choice, session.gate, session.unflatten
+        arrays = self._arrays if self._given is not None else None
+        program, refused = self._program()
 
-    def _missed(self, goes_on: bool) -> object:
-        """The call is looked at; whether the next one may be one of these."""
-        self.left = self.left if goes_on else 0
-        if self.left <= 0:
-            self.session.answered(self._answered)
-        return MISSED
+        def answer(*args: Any, **kwargs: Any) -> Any:
+            if (
+                TRACED.trace is NOTHING
+                and self.left > 0
+                and monitor.current is choice.seen is current
+                and not (gate.active or kwargs)
+            ):
+                inputs = args if arrays is None else arrays(args)
+                if (
+                    inputs is not None
+                    and [x.aval if type(x) is Array else _type(x) for x in inputs] == types
+                    and (places is None or list(map(_place, inputs)) == places)
+                ):
+                    try:
+                        out = program(*inputs)
+                    except refused:
+                        self._ends()
+                    except Exception as e:
+                        e.__traceback__ = outside(e.__traceback__)
+                        raise
+                    else:
+                        self.left -= 1
+                        return unflatten(out)
+            return looked(*args, **kwargs)
+
+        return answer
+
+    def _program(self) -> tuple[Callable[..., Sequence[jax.Array]], tuple[type[Exception], ...]]:
+        """The flat results of inputs, and what it raises where a call is to be made again, with a look: whatever fails
+        of a program that has nothing behind it and gives nothing away; else what JAX's configuration makes stale.
+        """
+        session, exe = self.session, self._exe
+        if exe.program is not None and exe.through:
+            return exe.program, (Stale, jax.errors.JaxRuntimeError, ValueError)
+        return lambda *inputs: session.answer(inputs, exe), (Stale,)
+
+    def _arrays(self, args: Args) -> Sequence[Any] | None:
+        """The inputs of a call with the weights that were given; None of others, or where these are gone."""
+        assert self._given is not None
+        kept, look = self._given
+        found = look.arrays(args)
+        return None if found is None or kept.gone() else found
+
+    def missed(self, args: Args, kwargs: Kwargs) -> bool:
+        """Notes a call that is looked at; whether those behind it may be of these."""
+        self.left, self._others = self.left - 1, self._others + 1
+        self._at_last = self._answered
+        if not kwargs and TRACED.trace is NOTHING:
+            same = self._given is None or self._arrays(args) is not None
+            if not (same and self.session.passes(self._current)):
+                self._ends()
+        if self.left > 0:
+            return True
+        self.session.answered(self._answered)
+        return False
+
+    @property
+    def latest(self) -> bool:
+        """Whether it has answered the last call."""
+        return self._answered > self._at_last
+
+    @property
+    def _answered(self) -> int:
+        return self._all - self.left - self._others
+
+    def _ends(self) -> None:
+        """No further call is one of these."""
+        self._all, self.left = self._all - max(self.left, 0), min(self.left, 0)
 
 
 def _type(x: Any) -> Hashable:
@@ -101,4 +145,4 @@ def stretch_of(
     return Stretch(session, current, exe, inputs, left, given) if left > 0 else None
 
 
-__all__ = ["MISSED", "Stretch", "stretch_of"]
+__all__ = ["Stretch", "stretch_of"]

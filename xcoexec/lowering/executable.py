@@ -32,7 +32,8 @@ class Executable:
     takes calls that begin before the results of those before them are there (None: the same). `compiled`: has it
     compiled for leaves, of which shapes and types are enough (None: its first call does so). `seconds`: what it took to
     have its weights resident. `caller`: who calls it, where its constants change. `beside`: what the plan was lowered
-    to for further devices, each of which computes a shard of the call. `blobs`: packed weights.
+    to for further devices, each of which computes a shard of the call. `blobs`: packed weights. `program`: `call` with
+    the leaves one by one, where it is one program that gives nothing away.
     """
 
     plan: Plan
@@ -44,6 +45,7 @@ class Executable:
     caller: Caller | None = None
     beside: tuple[Lowered, ...] = ()
     blobs: tuple[jax.Array, ...] = ()
+    program: Callable[..., Sequence[jax.Array]] | None = None
 
     @property
     def all_lowered(self) -> tuple[Lowered, ...]:
@@ -95,7 +97,9 @@ def executable(
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
     call = (lambda leaves: jitted(*args, *leaves)) if calls is None else functools.partial(calls.call, jitted)
-    return Executable(plan, call, lowered, None, compiled, seconds, calls, blobs=args[len(lowered.consts) :])
+    program = functools.partial(jitted, *args) if calls is None and not donated else None
+    blobs = args[len(lowered.consts) :]
+    return Executable(plan, call, lowered, None, compiled, seconds, calls, blobs=blobs, program=program)
 
 
 def checked(fn: Callable[..., list[jax.Array]], made_for: Hashable) -> Callable[..., list[jax.Array]]:

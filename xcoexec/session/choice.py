@@ -13,12 +13,12 @@ from ..lowering.executable import Executable
 from .adaptive import Monitor
 from .background import submit
 from .planner import Planner
-from .usage import CLEAR, EVERY, MOST_EVERY, STEADY, FlowTrial, Guard, Habit, Trial
+from .usage import CLEAR, MOST_EVERY, STEADY, FlowTrial, Guard, Habit, Trial
 
 MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
 AS_BEFORE = 1.1  # times what a call of a plan took in a process before
 PATIENCE_SECONDS = 2.0  # that it may take longer than that before plain jax.jit is compiled to be compared with
-REST_CALLS, REST_SECONDS = 256, 0.1  # the most calls of a plan, and their seconds, without a look
+REST_CALLS, REST_SECONDS = 4096, 0.1  # the most calls of a plan, and their seconds, without a look
 LEAST_CALLS = 16  # the same where nobody knows what one takes
 PLAIN_CALLS, PLAIN_SECONDS = 1024, 0.3  # the same of plain jax.jit, by which nothing is measured
 
@@ -186,7 +186,7 @@ class Choice:
             if self.trial is not trial or exe.lowered is None:  # another thread was first
                 return
             self.trial = None
-            every = min(2 * self.guard.every, MOST_EVERY) if self.guard is not None else EVERY
+            every = min(2 * self.guard.every, MOST_EVERY) if self.guard is not None else 0
             self.guard = Guard(trial.limit, every)
             if trial.pairs and trial.limit < exe.plan.measured.get("jit", 0.0) and self._planner.remembers():
                 self._planner.keep(_as_used(exe, trial))

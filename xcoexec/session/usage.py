@@ -33,6 +33,7 @@ FLOW_PAIRS, FLOW_GAIN = 6, 0.97  # the most pairs, and the share of jax.jit's se
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
 WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
+EVERY_SECONDS = 1.0  # of calls between two looks, where more than `EVERY` are over in it
 MOST_OTHERS = 400  # calls of other threads, after which the first one need not end the comparison
 LOST = 10  # pairs, of the most, in which a plan has to be slower to count as slower
 
@@ -281,13 +282,15 @@ class FlowTrial(Trial):
 
 class Guard:
     """Whether the caller's loop has become slower with the plan than it was with plain `jax.jit`: looks at `WINDOW` of
-    every so many calls, at first `EVERY`, twice as many each time that `jax.jit` turns out to be slower still.
+    every so many calls, at first `EVERY` or those of `EVERY_SECONDS`, twice as many each time that `jax.jit` turns out
+    to be slower still.
 
     `limit`: seconds of the loop with plain `jax.jit`.
     """
 
     def __init__(self, limit: float, every: int = 0, clock: Callable[[], float] = time.perf_counter):
-        self._limit, self.every, self._clock = limit, every or EVERY, clock
+        usual = min(max(int(EVERY_SECONDS / max(limit, 1e-9)), EVERY), MOST_EVERY)
+        self._limit, self.every, self._clock = limit, every or usual, clock
         self._calls, self._began = 0, 0.0
         self._samples: list[float] = []
 
