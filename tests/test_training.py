@@ -411,9 +411,9 @@ class Loop:
 @pytest.mark.parametrize(
     ("compiled", "plan", "jit", "took"),
     [
-        (True, 0.1, 1.0, "jpp"),  # one call that counts says enough
-        (False, 0.1, 1.0, "jjpp"),  # the first one compiles
-        (True, 10.0, 1.0, "jpp"),
+        (True, 0.1, 1.0, "jppppppj"),  # two long calls that count say enough
+        (False, 0.1, 1.0, "jjppppppj"),  # the first one compiles
+        (True, 10.0, 1.0, "jppp"),
         (True, 1.0, 0.7, "jpppj"),
         (True, 1.0, 1.01, "jpppjjppjjppj"),  # a draw is jax.jit's
         (True, 0.02, 0.03, "jjjppp"),
@@ -427,6 +427,20 @@ def test_a_race_is_decided_by_the_callers_own_calls(compiled: bool, plan: float,
     assert loop.kept == [current]
     assert (current.lowered is not None) == (plan < 0.98 * jit) and "in the caller's own calls" in current.plan.chosen
     assert current.plan.measured == pytest.approx({"host": plan, "jit": jit})
+
+
+@pytest.mark.parametrize(("plan", "jit"), [(7e-3, 3e-3), (3e-3, 7e-3)])
+@pytest.mark.parametrize("late", [0, 3, 8])
+def test_one_call_that_waited_for_something_else_decides_nothing(plan: float, jit: float, late: int) -> None:
+    """Of either of the two: the machine stood still for a second."""
+    loop = Loop()
+    took = ""
+    while loop.race.races:
+        exe = loop.race.takes()
+        took += "j" if exe is loop.jit else "p"
+        loop.clock += (jit if exe is loop.jit else plan) + (len(took) == 1 + late)
+        loop.race.gave([])
+    assert (loop.monitor.current.lowered is not None) == (plan < jit), took
 
 
 class DeviceLoop(Loop):

@@ -21,7 +21,7 @@ LONG_SECONDS = 0.2  # of a call that is a block of its own, as caches and thread
 MOST_BLOCKS = 12  # of both together
 STRETCH_SECONDS, MOST_TOGETHER = 0.02, 64  # of calls of a device that are waited for together, and their number
 CLEAR = 0.85  # all calls of the faster one take less than this share of all calls of the other one
-FAR = 0.4  # as `CLEAR`, where one long call is enough
+FAR = 0.4  # as `CLEAR`, where one call of the faster one is enough beside long ones of the other
 GOES_ON = "; compared with plain jax.jit in the caller's next calls"
 WORTH = 0.98  # the plan stays when it takes less than this share of plain jax.jit's time
 
@@ -150,10 +150,15 @@ class Race:
 
     @staticmethod
     def _apart(mine: list[float], others: list[float]) -> bool:
-        """Whether one of the two clearly takes less."""
+        """Whether one of the two clearly takes less; never by one call of the slower one, which may have waited for
+        something else.
+        """
         if not others:
             return False
-        several, long = min(len(mine), len(others)) >= LEAST_CALLS, max(*mine, *others) >= LONG_SECONDS
+        slower = max(mine, others, key=max)
+        if len(slower) < LEAST_CALLS:
+            return False
+        several, long = min(len(mine), len(others)) >= LEAST_CALLS, max(slower) >= LONG_SECONDS
         share = min(max(mine) / min(others), max(others) / min(mine))
         return (several and share < CLEAR) or (long and share < FAR)
 
