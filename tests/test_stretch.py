@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import gc
 import inspect
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +27,7 @@ from xcoexec.session.choice import LEAST_CALLS, REST_CALLS
 from xcoexec.session.session import Session
 from xcoexec.session.usage import WINDOW, Guard
 
-from .support import array, error, oracle
+from .support import array, error, oracle, until
 
 W, X = jnp.asarray(array(64, 64)), jnp.asarray(array(8, 64))
 V, Y = jnp.asarray(array(64, 64)) + 1, jnp.asarray(array(8, 64)) - 1
@@ -275,6 +276,30 @@ def test_a_function_is_what_it_was(bound: bool) -> None:
     assert list(inspect.signature(asked).parameters) == (["x"] if bound else ["w", "x"])
     asked._looks()
     assert type(asked) is usual and list(inspect.signature(asked).parameters) == (["x"] if bound else ["w", "x"])
+
+
+def test_no_thread_calls_what_is_not_there_yet(bound: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one that is through with a call meanwhile goes on as before."""
+    answering, asked, others = Stretch.answering, [], []
+
+    def slowly(self: Stretch, looked: Callable[..., Any]) -> Callable[..., Any]:
+        (fast,) = asked
+        assert type(fast) in (ResidentFunction, CoPjitFunction) and fast._stretch is None
+        if not others:
+            others.append(0)
+            thread = threading.Thread(target=lambda: others.append(fast(X) if bound else fast(W, X)))
+            thread.start()
+            thread.join(0.2)  # it waits where it would begin such calls too
+        return answering(self, looked)
+
+    monkeypatch.setattr(Stretch, "answering", slowly)
+    function: Any = xcoexec.jit(dense, strategy="host", strict=True)
+    fast = function.bind(W) if bound else function
+    asked.append(fast)
+    for _ in range(2 * LEAST_CALLS):
+        assert error(fast(X) if bound else fast(W, X), oracle(dense, W, X)) < 1e-5
+    until(lambda: len(others) > 1)
+    assert error(others[1], oracle(dense, W, X)) < 1e-5 and fast._stretch is not None
 
 
 def test_what_answers_calls_keeps_no_function_alive(bound: bool) -> None:

@@ -41,6 +41,7 @@ class Directly:
     _plain: Plain
     _rest: Rest | None
     _stretch: Stretch | None
+    _lock: threading.RLock
     _entries: dict[Signature, Entry]
     _programs = 0  # of plain `jax.jit`, of calls that were looked at (0: not counted yet)
     _missing = 0  # of others
@@ -122,10 +123,13 @@ class Directly:
     ) -> None:
         """Has the plan that has answered a call answer the next ones, as far as these need no look."""
         if self._stretch is None:
-            self._stretch = stretch = stretch_of(session, exe, inputs, kwargs, kept)
+            stretch = stretch_of(session, exe, inputs, kwargs, kept)
             if stretch is None:
                 return
-            self._direct = stretch.answering(_looking(weakref.ref(self)))
+            with self._lock:
+                if self._stretch is None:  # else another thread was first
+                    self._direct = stretch.answering(_looking(weakref.ref(self)))
+                    self._stretch = stretch
         self.__class__ = self._classes()[1]
 
     def _missed(self, args: Args, kwargs: Kwargs) -> None:
@@ -136,8 +140,10 @@ class Directly:
 
     def _forgets_stretch(self) -> None:
         """Keeps nothing of a plan that may be used no more."""
-        if self._stretch is not None:
-            self._stretch, self._direct = None, _looking(weakref.ref(self))  # another thread may be about to call it
+        with self._lock:
+            if self._stretch is not None:
+                self._stretch = None
+                self._direct = _looking(weakref.ref(self))  # another thread may be about to call what is there
 
 
 #: as `__call__` of a class it is what the slot of an object holds: Python calls that by itself
