@@ -517,6 +517,27 @@ def test_a_drift_waits_for_no_compilation_of_plain_jit() -> None:
 
 
 @pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize(("plan", "races"), [(0.5, False), (0.94, True), (2.0, False)])
+def test_a_step_whose_plan_has_won_by_little_is_raced_in_the_next_process(
+    plan: float, races: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one may have had others beside it. Where plain `jax.jit` has won there is no plan to compare."""
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    step, state = xcoexec.jit(adam_step, strict=True), adam_state()
+    step(state, BATCH)
+    (session,) = sessions(step)
+    race = session.choice
+    assert isinstance(race, Race) and race.races
+    race._seconds = ([plan], [1.0])
+    race._decide("far")
+    again = xcoexec.jit(adam_step, strict=True)
+    again(adam_state(), BATCH)
+    (session,) = sessions(again)
+    assert isinstance(session.choice, Race) and "(remembered)" in session.plan().chosen
+    assert session.choice.races == races and session.plain == (plan > 1)
+
+
+@pytest.mark.usefixtures("own_cache")
 def test_drifting_times_of_a_step_have_its_calls_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
     step, state = xcoexec.jit(adam_step, strict=True), adam_state()

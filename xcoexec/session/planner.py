@@ -18,13 +18,14 @@ from .bursts import streamed
 from .contest import choose, contest, known, moved, with_own_kernels
 from .problem import Machine, Problem
 from .stages import forget, keep, recalled, record_name, remembered, stages
+from .usage import CLEAR
 
 
 class Planner:
     """Plans one problem on one machine. `costs`: what was measured last; replaced as a whole when a planning has ended,
     so that who reads it meanwhile sees those of the plan in use. `races`: the caller's own calls tell which executable
     is the fastest, not calls with the example: a step's state may be as large as there is memory, and its calls long;
-    `decided`: they have told it in a process before.
+    `decided`: they have told it in a process before, and clearly.
     """
 
     def __init__(
@@ -75,11 +76,12 @@ class Planner:
         return remembered(record_name(attempt), attempt.graph) is not None
 
     def _of_step(self, attempt: Attempt) -> Executable | None:
-        """What has won in calls of a process before; else what is compared with plain jax.jit in the calls to come
-        (None: a plan of the stages, as a device does not compute all of a step on its host half).
+        """What has won in calls of a process before, to be compared once more where it won by little; else what is
+        compared with plain jax.jit in the calls to come (None: a plan of the stages, as a device does not compute all
+        of a step on its host half).
         """
         exe = recalled(attempt)
-        self.races, self.decided = True, exe is not None
+        self.races, self.decided = True, exe is not None and _clear(exe.plan)
         if exe is not None or self.machine.apart:
             return exe
         return attempt.plain if self.problem.hostless else attempt.all_host
@@ -170,6 +172,14 @@ def _contender(exe: Executable) -> Executable:
     """
     plans = (e for e in (exe.in_flight, exe) if e is not None and e.lowered is not None)
     return dataclasses.replace(next(plans, exe), in_flight=None)
+
+
+def _clear(plan: Plan) -> bool:
+    """Whether a plan was so much faster than plain jax.jit that a process with more or less beside it finds the same;
+    also where plain jax.jit had won, which nothing is compared with.
+    """
+    plan_seconds, jit = plan.measured.get(plan.strategy), plan.measured.get("jit")
+    return plan.engine == "jit" or plan_seconds is None or jit is None or plan_seconds < CLEAR * jit
 
 
 def _interruptible(what: str, done: int, total: int) -> None:
