@@ -20,7 +20,7 @@ import xcoexec
 from xcoexec.api import direct as directly
 from xcoexec.api.functions import CoPjitFunction
 from xcoexec.api.resident import ResidentFunction
-from xcoexec.api.stretch import Stretch
+from xcoexec.api.stretch import MOST_OTHERS, Stretch
 from xcoexec.ir.plan import Plan
 from xcoexec.measure.profile import host_placements
 from xcoexec.session.choice import LEAST_CALLS, REST_CALLS
@@ -342,6 +342,20 @@ def test_an_error_within_a_program_is_met_as_in_a_call_that_is_looked_at(
     taken.clear()
     assert answer is not asked._direct and error(fast(X), oracle(dense, W, X)) < 1e-5
     assert taken == [False] and asked._stretch is not stretch and not stretch.left > 0
+
+
+def test_other_calls_in_a_row_get_a_stretch_of_their_own(bound: bool, taken: list[bool]) -> None:
+    fast, asked = made(bound)
+    first, fewer = asked._stretch, X[:3]
+    first.left = REST_CALLS
+    for x in (fewer, X) * MOST_OTHERS:
+        fast(x)
+    assert asked._stretch is first, "of calls in turn every second one is its own"
+    taken.clear()
+    for _ in range(MOST_OTHERS + 4):
+        assert error(fast(fewer), oracle(dense, W, fewer)) < 1e-5
+    assert asked._stretch is not first and taken[-1]
+    assert taken[: MOST_OTHERS - 1] == [False] * (MOST_OTHERS - 1)
 
 
 def test_a_stretch_ends_before_a_guard_looks() -> None:

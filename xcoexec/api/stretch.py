@@ -17,14 +17,19 @@ from .look import Look
 from .plain import Args, Kwargs
 from .signature import alone
 
+MOST_OTHERS = 16  # calls in a row that a stretch does not take, behind which others may have one
+
 
 class Stretch:
     """The next calls (`left`) with arrays, JAX's or NumPy's, of these types and places, and with the weights of a
     function that is `given` them (None: they are bound), which `exe` answers while no other plan comes into use and
-    nothing is measured. A call that it does not take uses it up as well.
+    nothing is measured. A call that it does not take uses it up as well, and `MOST_OTHERS` in a row end it.
     """
 
-    __slots__ = ("_all", "_at_last", "_current", "_exe", "_given", "_others", "_places", "_types", "left", "session")
+    __slots__ = (
+        *("_all", "_at_last", "_current", "_exe", "_given", "_in_a_row", "_others", "_places", "_types"),
+        *("left", "session"),
+    )
 
     def __init__(
         self,
@@ -39,7 +44,7 @@ class Stretch:
         self._types = list(map(_type, inputs))
         self._places = None if alone() else list(map(_place, inputs))
         self._given = given
-        self._all, self._others, self._at_last = left, 0, 0
+        self._all, self._others, self._in_a_row, self._at_last = left, 0, 0, 0
 
     def answering(self, looked: Callable[..., Any]) -> Callable[..., Any]:
         """What answers calls in the place of the function; `looked` takes those that have to be looked at."""
@@ -93,8 +98,11 @@ class Stretch:
 
     def missed(self, args: Args, kwargs: Kwargs) -> bool:
         """Notes a call that is looked at; whether those behind it may be of these."""
+        self._in_a_row = 1 if self.latest else self._in_a_row + 1
         self.left, self._others = self.left - 1, self._others + 1
         self._at_last = self._answered
+        if self._in_a_row == MOST_OTHERS:
+            self._ends()
         if not kwargs and TRACED.trace is NOTHING:
             same = self._given is None or self._arrays(args) is not None
             if not (same and self.session.passes(self._current)):
