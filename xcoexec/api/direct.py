@@ -10,6 +10,8 @@ of it take 4 to 15 us each time.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -101,7 +103,7 @@ class Directly:
         if not rest.direct or self._differentiated:
             self._rest = None
             return
-        self._stretch = None
+        self._forgets_stretch()
         ends, looks = Listeners(), weakref.WeakMethod(self._looks)
         for listeners in (ends, *(gate.closes for gate in rest.gates)):
             listeners.add(looks)
@@ -150,6 +152,16 @@ class Directly:
 CALLED: Any = Directly.__dict__["_direct"]
 
 
+def signature_of(fn: Callable[..., Any], *given: object) -> inspect.Signature:
+    """What `__signature__` is of a function, without the first arguments, which are given. Raises `AttributeError`
+    where nobody can tell.
+    """
+    try:
+        return inspect.signature(functools.partial(fn, *given) if given else fn)
+    except (TypeError, ValueError) as e:
+        raise AttributeError(f"{fn!r} has no signature: {e}") from None
+
+
 def _looking(of: weakref.ref[Directly]) -> Callable[..., Any]:
     """A look at a call of a function, of which nothing is kept alive."""
 
@@ -173,4 +185,4 @@ def _later(seconds: float, tell: Callable[[], None]) -> bool:
     return True
 
 
-__all__ = ["CALLED", "Directly"]
+__all__ = ["CALLED", "Directly", "signature_of"]

@@ -26,7 +26,7 @@ from ..planning.strategies import Strategy
 from ..session.options import Options, Words, rounding
 from ..session.report import Report
 from ..session.session import PlainSession, Session
-from .direct import CALLED, Directly
+from .direct import CALLED, Directly, signature_of
 from .divided import DividedFunction
 from .entry import Entry
 from .function import Function
@@ -232,10 +232,7 @@ class CoPjitFunction(Directly, Generic[P, R]):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        try:
-            return inspect.signature(self._plain.fn)
-        except (TypeError, ValueError) as e:
-            raise AttributeError(f"{self!r} has no signature: {e}") from None
+        return signature_of(self._plain.fn)
 
     def __getattr__(self, name: str) -> Any:
         """What else a function that `jax.jit` returns has."""

@@ -24,7 +24,7 @@ from ..lowering.executable import Executable, Stale
 from ..session.pending import PendingSession
 from ..session.report import Report
 from ..session.session import PlainSession, Session
-from .direct import CALLED, Directly
+from .direct import CALLED, Directly, signature_of
 from .entry import Entry
 from .function import Function
 from .kept import ready
@@ -121,10 +121,7 @@ class ResidentFunction(Directly, Generic[R]):
     @property
     def __signature__(self) -> inspect.Signature:
         """The function's, of the arguments that are not bound."""
-        try:
-            return inspect.signature(functools.partial(self._function.plain.fn, *self.weights))
-        except (TypeError, ValueError) as e:
-            raise AttributeError(f"{type(self).__name__} has no signature: {e}") from None
+        return signature_of(self._function.plain.fn, *self.weights)
 
     def _classes(self) -> tuple[type, type]:
         return ResidentFunction, _DirectResidentFunction

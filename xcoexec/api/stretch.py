@@ -27,7 +27,7 @@ class Stretch:
     """
 
     __slots__ = (
-        *("_all", "_at_last", "_current", "_exe", "_given", "_in_a_row", "_others", "_places", "_types"),
+        *("_answered", "_at_last", "_current", "_exe", "_given", "_in_a_row", "_places", "_types"),
         *("left", "session"),
     )
 
@@ -44,7 +44,8 @@ class Stretch:
         self._types = list(map(_type, inputs))
         self._places = None if alone() else list(map(_place, inputs))
         self._given = given
-        self._all, self._others, self._in_a_row, self._at_last = left, 0, 0, 0
+        self._answered = self._at_last = 0  # calls, and those before the last one that it did not take
+        self._in_a_row = 0  # calls that it did not take
 
     def answering(self, looked: Callable[..., Any]) -> Callable[..., Any]:
         """What answers calls in the place of the function; `looked` takes those that have to be looked at."""
@@ -69,12 +70,12 @@ class Stretch:
                     try:
                         out = program(*inputs)
                     except refused:
-                        self._ends()
+                        self.left = 0
                     except Exception as e:
                         e.__traceback__ = outside(e.__traceback__)
                         raise
                     else:
-                        self.left -= 1
+                        self.left, self._answered = self.left - 1, self._answered + 1
                         return unflatten(out)
             return looked(*args, **kwargs)
 
@@ -99,16 +100,14 @@ class Stretch:
     def missed(self, args: Args, kwargs: Kwargs) -> bool:
         """Notes a call that is looked at; whether those behind it may be of these."""
         self._in_a_row = 1 if self.latest else self._in_a_row + 1
-        self.left, self._others = self.left - 1, self._others + 1
-        self._at_last = self._answered
-        if self._in_a_row == MOST_OTHERS:
-            self._ends()
+        self.left, self._at_last = self.left - 1, self._answered
+        ends = self._in_a_row == MOST_OTHERS
         if not kwargs and TRACED.trace is NOTHING:
             same = self._given is None or self._arrays(args) is not None
-            if not (same and self.session.passes(self._current)):
-                self._ends()
-        if self.left > 0:
+            ends |= not (same and self.session.passes(self._current))
+        if self.left > 0 and not ends:
             return True
+        self.left = 0
         self.session.answered(self._answered)
         return False
 
@@ -116,14 +115,6 @@ class Stretch:
     def latest(self) -> bool:
         """Whether it has answered the last call."""
         return self._answered > self._at_last
-
-    @property
-    def _answered(self) -> int:
-        return self._all - self.left - self._others
-
-    def _ends(self) -> None:
-        """No further call is one of these."""
-        self._all, self.left = self._all - max(self.left, 0), min(self.left, 0)
 
 
 def _type(x: Any) -> Hashable:
