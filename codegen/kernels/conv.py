@@ -30,7 +30,6 @@ from .pairs import (
     narrow,
     over,
     pack_words,
-    take_off,
     unit_of,
     unshifted,
 )
@@ -75,18 +74,20 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     last = tail or Epilogue(COPY, (), op.out)
     if whole and unit is None:
         check_exact(geo.inner)
-        last = dataclasses.replace(last, expr=over(last.expr, FROM_FLOATS))
+        floats = dataclasses.replace(last, expr=over(last.expr, FROM_FLOATS))
+    else:
+        floats = last
     if alone and parts:
-        transposed(ctx, walked, parts, w, y, last)
+        transposed(ctx, walked, parts, w, y, floats)
     elif by_vectors:
-        depthwise(ctx, walked, w, y, last, x.dtype)
+        depthwise(ctx, walked, w, y, last, x.dtype, whole)
     elif parts:
         for phase in _divided(parts, geo.sizes):
-            _phase(ctx, phase, image, w, geo.groups, y, last)
+            _phase(ctx, phase, image, w, geo.groups, y, floats)
     elif how == "direct":
-        _conv(ctx, walked, w, geo.groups, y, last, unit=unit)
+        _conv(ctx, walked, w, geo.groups, y, floats, unit=unit)
     else:
-        winograd_steps.winograd(ctx, walked, w, y, last, int(how[-1]))
+        winograd_steps.winograd(ctx, walked, w, y, floats, int(how[-1]))
     if not nhwc:
         order = [(geo.result[0], *geo.result[2:], geo.result[1]).index(d) for d in range(rank + 2)]
         copy(ctx, y, final, tuple(y.strides[i] for i in order))
@@ -244,11 +245,10 @@ def _conv(
         Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
         for s, strides, at in tail.operands
     ]
-    weights, expr = _weights(ctx, product, w, shape[1], taken, unit, few), tail.expr
+    weights = _weights(ctx, product, w, shape[1], taken, unit, few)
     if unit is not None and unit.shift:
-        expr = over(expr, take_off(len(operands) + 1))
-        operands.append(Lane(_shifts(ctx, product, w, unit), (0, 0, 0, 0), 4, 4 * per_out))
-    add_gemm(ctx, product, x, weights, out, expr, operands, shape, unit)
+        operands.append(Lane(_shifts(ctx, product, w, unit), (0, 0, 0, 0), 4, 4 * per_out, begins=True))
+    add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape, unit)
 
 
 def _few(geo: Walk | Convolution, channels: int, unit: MatrixUnit) -> bool:

@@ -17,11 +17,13 @@ from ..rules.expressions import Expr
 from ..segment.context import Context, Packer
 from ..segment.steps import Kernel
 from ..segment.storage import Operand, Storage, grown, streamed
+from . import byte_windows
+from .byte_windows import Blocks
 from .elementwise import copy, nest
 from .forms import PassMaker, ending
 from .gemm import Written
 from .lanes import operand_kind
-from .pairs import BF16, INT8, elements
+from .pairs import BF16, FROM_FLOATS, INT8, elements, over
 from .panels import Filters
 from .product import Epilogue, split_evenly
 
@@ -50,26 +52,38 @@ class Walk:
         return Walk(self.image.of_axes(count + 2), *walked, (*((0, 0),) * len(ones), *self.padding))
 
 
-def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, dtype: str = "float32") -> None:
+def depthwise(
+    ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, dtype: str = "float32", whole: bool = False
+) -> None:
     """Appends the steps that write a depthwise convolution, or one of groups of which a vector holds several, and its
     tail to `y` [n, (h,) w, c]. `dtype`: what the image has elements of; bf16 and int8 are read as such where the image
-    as f32 is more than the threads' caches keep.
+    as f32 is more than the threads' caches keep, or where bytes are multiplied. `whole`: sums are s32.
     """
-    weights, large = _weights(ctx, w), 4 * math.prod(geo.image.shape) > ctx.threads * ctx.target.kept
-    if dtype in (BF16, INT8) and weights.group == 1 and large:
+    large, alone = 4 * math.prod(geo.image.shape) > ctx.threads * ctx.target.kept, w.value.shape[w.axes[-2]] == 1
+    out, blocks = _Result.of(y, tail), _in_bytes(ctx, geo, w, tail) if whole and alone else None
+    if dtype in (BF16, INT8) and alone and (large or blocks is not None):
         geo = dataclasses.replace(geo, image=elements(ctx, geo.image, dtype) or geo.image)
-    geo, out, before = geo.along(2), _Result.of(y, tail), len(ctx.steps)
+    if geo.image.narrow != INT8:
+        blocks = None
+    expr = over(tail.expr, FROM_FLOATS) if whole and blocks is None else tail.expr
+    weights = _weights(ctx, w) if blocks is None else None
+    geo, before = geo.along(2), len(ctx.steps)
 
     def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
         kept, first = len(results) > len(forms), len(results) - len(forms)
         written = tuple((t, node, kept) for t, node in zip(forms, results[first:], strict=True))
         besides = dataclasses.replace(out, forms=written, to=tuple(outs[first:]))
-        _forward(ctx, geo, besides, weights, ending(expr, results[0]) if kept else expr)
+        expr = ending(expr, results[0]) if kept else expr
+        if blocks is not None:
+            _forward_bytes(ctx, geo, besides, w, blocks, expr)
+        else:
+            assert weights is not None
+            _forward(ctx, geo, besides, weights, expr)
 
-    again(tail.expr, (len(tail.expr) - 1,), [(out.y, out.y.strides, 0)], ())
+    again(expr, (len(expr) - 1,), [(out.y, out.y.strides, 0)], ())
     if len(ctx.steps) == before + 1:
         operand, shape = (out.y, out.y.strides, 0), out.y.shape
-        maker = PassMaker(ctx, before, tail.expr, len(tail.expr) - 1, operand, out.others, shape, again)
+        maker = PassMaker(ctx, before, expr, len(expr) - 1, operand, out.others, shape, again)
         ctx.makers.note(before, maker)
 
 
@@ -89,6 +103,35 @@ def _forward(ctx: Context, geo: Walk, out: _Result, weights: _Weights, expr: Exp
     x = (image, (image.strides[0], rows * row, itemsize(stored) * ctx.target.vl), geo.origin())
     operands, units = [x, weights.operand, *out.operands(rows, ctx.target.vl)], rows * ow * kh * kw * group
     _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, units, len(out.forms))
+
+
+def _in_bytes(ctx: Context, geo: Walk, w: Filters, tail: Epilogue) -> Blocks | None:
+    """The blocks of channels in which bytes are multiplied by constant weights; None where they are not. Channels that
+    two blocks compute are written twice, so that nothing may be read where the result is written.
+    """
+    unit = ctx.target.unit(INT8, "gemm")
+    eligible = unit is not None and unit.shift == byte_windows.SHIFT and w.source is None
+    pixels = any(any(walk[:-1]) for _, walk, _ in tail.operands)
+    return byte_windows.blocks_of(geo.image.shape[-1]) if eligible and not pixels and set(geo.dilation) == {1} else None
+
+
+def _forward_bytes(ctx: Context, geo: Walk, out: _Result, w: Filters, blocks: Blocks, expr: Expr) -> None:
+    """As `_forward`, of bytes."""
+    (kh, kw), (n, oh, ow, _), image, wide = geo.window, out.y.shape, geo.image, blocks.wide
+    (down, across), stride = image.strides[1:3], geo.strides[1]
+    row = down * geo.strides[0]
+    rows, pixels = _rows(ctx, oh, n, row), byte_windows.together(ow)
+    taps = byte_windows.Taps(kh, kw, stride, wide)
+    packer = byte_windows.packer(w.value, w.axes, taps, blocks)
+    ref = ctx.pack(taps.nbytes * blocks.count, packer, ("depthwise_bytes", w.value, w.axes, taps, blocks))
+    packed = Storage(ref.buffer, ref.offset, (), (), ())
+    past = out.streamed and blocks.apart % wide == 0
+    key = ("depthwise_bytes", kh, kw, stride, pixels, ow % pixels, wide, expr, out.kinds, past)
+    extra = [oh, rows, ow, row, down, across, *out.steps]
+    x = (image, (image.strides[0], rows * row, blocks.apart), geo.origin())
+    operands = [x, (packed, (0, 0, taps.nbytes), 0), *out.operands(rows, blocks.apart)]
+    loops, units = (n, -(-oh // rows), blocks.count), rows * ow * kh * taps.quads * wide // ctx.target.vl
+    nest(ctx, Kernel(key), extra, loops, operands, 2, blocks.count, units, forms=len(out.forms))
 
 
 def transposed(

@@ -23,7 +23,7 @@ from .gemv import ROWS, Blocks, Index, add_blocks, add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
 from .kept_weights import Stored, as_cast, stored
 from .lanes import Lane, Product
-from .pairs import FROM_FLOATS, check_exact, check_whole, narrow, over, pack_words, take_off, unit_of, unshifted, words
+from .pairs import FROM_FLOATS, check_exact, check_whole, narrow, over, pack_words, unit_of, unshifted, words
 from .panels import packed
 from .product import add_gemm, collapse, epilogue, pack_panels, panel_bytes
 from .row_gemv import Channels, add_row_gemv, channels_of
@@ -184,8 +184,7 @@ def _narrow(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr
     )
     if unit.shift:
         sums = ctx.pack(4 * batch * n, lambda consts: unshifted(laid(consts), unit), ("sums", *key))
-        expr = over(expr, take_off(len(lanes)))
-        lanes = [*lanes, Lane(sums, (0, 0, 0, 0), 4, 4 * n)]
+        lanes = [*lanes, Lane(sums, (0, 0, 0, 0), 4, 4 * n, begins=True)]
     add_gemm(
         ctx,
         g,

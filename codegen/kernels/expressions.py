@@ -196,8 +196,15 @@ CONVERT: dict[str, Rule] = {
     "half": lambda v, a: v.half(a),
     "byte": lambda v, a: v.byte(a),
     "nearest": lambda v, a: v.nearest_byte(a),
+    "shifted": lambda v, a: v.shifted_byte(a),
+    "factor": lambda v, a: a,
     "wrapped": lambda v, a: v.wrapped(a),
 }
+#: heads of nodes that make the same of +0 and -0, and those that make of them two zeroes, or the same
+SAME_OF_ZEROES = frozenset(("nearest", "byte", "fi", "factor"))
+ZERO_OF_ZERO = frozenset(("add", "add_any", "sub", "mul", "neg", "max", "min", "copy", "bfloat", "half", "shifted"))
+#: vector code where it does not matter which zero comes out
+EITHER_ZERO: dict[str, Rule] = {"max": lambda v, a, b: v.maximum(a, b), "min": lambda v, a, b: v.maximum(a, b, "<")}
 LITERAL: dict[str, Callable[[Builder, str], ir.Value]] = {
     "f": lambda v, x: v.const(float(x)),
     "i": lambda v, x: v.iconst(int(x)),
@@ -210,12 +217,31 @@ def emit(v: Builder, expr: Expr, operand: Callable[[int], ir.Value]) -> ir.Value
     return emit_nodes(v, expr, operand)[-1]
 
 
-def emit_nodes(v: Builder, expr: Expr, operand: Callable[[int], ir.Value]) -> list[ir.Value]:
-    """As `emit`, the vector of each node."""
+def emit_nodes(
+    v: Builder, expr: Expr, operand: Callable[[int], ir.Value], results: Sequence[int] | None = None
+) -> list[ir.Value]:
+    """As `emit`, the vector of each node. `results`: the nodes that are read (None: any); what +0 and -0 are the same to
+    takes either.
+    """
     env: list[ir.Value] = []
-    for node in expr:
-        env.append(emit_node(v, node, operand, env))
+    alike = _alike(expr, results) if results is not None else (False,) * len(expr)
+    for node, either in zip(expr, alike, strict=True):
+        if either and node[0] in EITHER_ZERO:
+            env.append(EITHER_ZERO[node[0]](v, *(env[a] for a in node[1:])))
+        else:
+            env.append(emit_node(v, node, operand, env))
     return env
+
+
+def _alike(expr: Expr, results: Sequence[int]) -> list[bool]:
+    """Of which nodes +0 and -0 come to the same results."""
+    alike = [i not in results for i in range(len(expr))]
+    for i in reversed(range(len(expr))):
+        head, *args = expr[i]
+        if head not in ("in", "lit") and head not in SAME_OF_ZEROES and not (head in ZERO_OF_ZERO and alike[i]):
+            for a in args:
+                alike[a] = False
+    return alike
 
 
 def emit_node(

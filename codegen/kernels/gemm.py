@@ -5,8 +5,8 @@ Convolutions and matrix products are the same loop: for every tap, a run of the 
 
 Spec: (family, MR, NV, tail, expr, kinds, run, dtype, walk). `expr` is the epilogue, operand 0 the accumulator;
 `kinds[k]` says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel ("h": one of bf16), "s"
-a scalar per pixel, "p" one scalar for all; a `Written` one is no operand but a form of the result. `tail`: the last
-vector is masked to `lanes`. `run` > 0: the run is known and unrolled (first layers, whose runs are short); 0: it is an
+a scalar per pixel, "p" one scalar for all; `BEGIN`: a vector for all pixels that sums begin with, which the epilogue
+does not read; a `Written` one is no operand but a form of the result. `tail`: the last vector is masked to `lanes`. `run` > 0: the run is known and unrolled (first layers, whose runs are short); 0: it is an
 argument. `dtype` "bfloat16", "int8" or "uint8": an element of a run is as many of these as the target's unit multiplies
 in a lane, and so is each lane of the weights `[tap][run][NV*VL]`; sums of int8 are s32, all others f32. "uint8": int8
 of which hardly any is negative; a run of which none is takes fewer instructions. `walk`: how a run is read.
@@ -30,6 +30,7 @@ from .simd import STORED_BYTES, Builder, i64
 Written = tuple[str, int, bool]  # type of its elements, node of the expression; whether the result itself is stored
 Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, weights, offset) -> sums
 Multiply = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]  # (words of x, of the weights, sums) -> sums
+BEGIN = "begin"
 ROWS = 32  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
 ARGUMENTS = 16
@@ -111,7 +112,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     with v.loop(tiles) as tile:
         x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
         block = Block(mr, nv, lanes if tail else None, ys, y_on)
-        start = partial_sums(v, block, first) if near else [v.const(0.0)] * (mr * nv)
+        start = partial_sums(v, block, first, _begun(v, block, kinds, es)) if near else [v.const(0.0)] * (mr * nv)
         with v.carry(ntaps, start) as (t, a, done):
             if near:
                 tap, wt = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on), v.add(w, v.mul(t, tap_bytes))
@@ -202,8 +203,22 @@ def _reduce(
     return v.carried
 
 
-def partial_sums(v: Builder, block: Block, first: ir.Value) -> list[ir.Value]:
-    """Zeroes for the first block of the reduction, else the partial sums in y."""
+def _begun(v: Builder, block: Block, kinds: Sequence[str | Written], operands: ir.Value) -> list[ir.Value]:
+    """What the sums of a pixel begin with, vector by vector."""
+    if BEGIN not in kinds:
+        return [v.const(0.0)] * block.nv
+    base, found = v.ld64(operands, kinds.index(BEGIN) * ROWS), []
+    for i in range(block.nv):
+        block.mask(v, i)
+        found.append(v.load(v.add(base, i * v.vl * 4)))
+    v.set_mask(None)
+    return found
+
+
+def partial_sums(
+    v: Builder, block: Block, first: ir.Value, begun: Sequence[ir.Value] | None = None
+) -> list[ir.Value]:
+    """What the sums of a pixel begin with (None: zeroes) for the first block of the reduction, else those in y."""
     b = v.b
     entry = b.block
     again, go = b.append_basic_block("again"), b.append_basic_block("go")
@@ -219,9 +234,9 @@ def partial_sums(v: Builder, block: Block, first: ir.Value) -> list[ir.Value]:
     b.branch(go)
     b.position_at_end(go)
     acc = []
-    for value in loaded:
+    for number, value in enumerate(loaded):
         phi = b.phi(v.vec)
-        phi.add_incoming(v.const(0.0), entry)
+        phi.add_incoming(begun[number % block.nv] if begun else v.const(0.0), entry)
         phi.add_incoming(value, again)
         acc.append(phi)
     return acc
@@ -249,11 +264,21 @@ def _finish_vector(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue
     for r in range(block.mr):
         value = acc[r * block.nv + i]
         if tail is not None:
-            nodes = emit_nodes(v, tail.expr, _operands(v, tail, r, i, value, shared))
+            nodes = emit_nodes(v, tail.expr, _operands(v, tail, r, i, value, shared), results_of(tail.expr, tail.kinds))
             value = nodes[-1]
             _store_forms(v, tail, r, i, nodes)
-        if tail is None or all(kind[2] for kind in tail.kinds if isinstance(kind, tuple)):
+        if tail is None or kept(tail.kinds):
             v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
+
+
+def kept(kinds: Sequence[str | Written]) -> bool:
+    """Whether an epilogue's own result is stored, beside or without forms of it."""
+    return all(kind[2] for kind in kinds if isinstance(kind, tuple))
+
+
+def results_of(expr: Expr, kinds: Sequence[str | Written]) -> list[int]:
+    """The nodes of an epilogue that are stored."""
+    return [kind[1] for kind in kinds if isinstance(kind, tuple)] + [len(expr) - 1] * kept(kinds)
 
 
 def _store_forms(v: Builder, tail: Epilogue, r: int, i: int, nodes: Sequence[ir.Value]) -> None:

@@ -23,7 +23,7 @@ def operand_kind(pixels: Sequence[int], channel: int) -> str:
 @dataclasses.dataclass(frozen=True)
 class Lane:
     """How a tensor is walked: byte strides of the pixel dimensions (N, D, H, W), of a channel and of a group. `form`:
-    it is written by the epilogue, as `gemm.Written` has it.
+    it is written by the epilogue, as `gemm.Written` has it. `begins`: sums begin with it (a vector for all pixels).
     """
 
     ref: Ref
@@ -31,11 +31,12 @@ class Lane:
     channel: int
     group: int
     form: gemm.Written | None = None
+    begins: bool = False
 
     @property
     def kind(self) -> str | gemm.Written:
         """Its kind as an operand of the epilogue (see `operand_kind`)."""
-        return self.form or operand_kind(self.pixels, self.channel)
+        return self.form or (gemm.BEGIN if self.begins else operand_kind(self.pixels, self.channel))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _vector(v: Builder, key: Spec, at: Callable[[int], ir.Value]) -> None:
         kind, place = kinds[made + k], at(made + k)
         return v.broadcast(place) if kind == "s" else v.load_stored(place, kind if kind in STORED_BYTES else "float32")
 
-    nodes = emit_nodes(v, expr, read)
+    nodes = emit_nodes(v, expr, read, results)
     for k, node in enumerate(results):
         if kinds[k] == "n":
             v.store(nodes[node], at(k), streamed=True)

@@ -120,8 +120,11 @@ def _asked(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
     if unit.shift and any(map(any, x.halo)):  # zeroes of the halo are shifted too
         return None
     expr, dtype = _rounded(ctx) if unit.dtype == BF16 else (COPY, f"int{32 // unit.per}")
+    if unit.dtype == BF16:  # sums of its products begin with +0, which -0 leaves as it is
+        expr = (*expr, ("factor", len(expr) - 1))
     if unit.shift:
-        expr = (("in", 0), ("lit", "f", repr(float(unit.shift))), ("add", 0, 1))
+        assert unit.shift == 128, "bytes that are u8"
+        expr = (("in", 0), ("shifted", 0))
     return written_by_maker(ctx, x, expr, dtype, words(x.shape[-1], unit))
 
 
@@ -186,11 +189,6 @@ def unshifted(weights: np.ndarray, unit: MatrixUnit) -> np.ndarray:
     return np.asarray(-unit.shift * weights.sum((1, 2), dtype=np.int64), np.int32).view(np.float32)
 
 
-def take_off(operand: int) -> Expr:
-    """Sums of s32 plus those of an operand of that number, as bits."""
-    return (("in", 0), ("bits", 0), ("in", operand), ("bits", 2), ("add@i", 1, 3), ("floats", 4))
-
-
 def over(expr: Expr, sums: Expr) -> Expr:
     """An epilogue whose operand 0 is `sums`, an expression over the accumulators."""
     out, number = list(sums), dict[int, int]()
@@ -230,7 +228,6 @@ __all__ = [
     "narrow",
     "over",
     "pack_words",
-    "take_off",
     "unit_of",
     "unshifted",
     "words",

@@ -92,6 +92,7 @@ class Builder:
         self.mask: ir.Value | None = None
         self.lanes: ir.Value | None = None  # how many the mask has
         self._later: dict[int, list[tuple[ir.Value, ir.Value]]] | None = None  # what is stored together, by bytes
+        self._bytes: dict[ir.Value, ir.Value] = {}  # vector of f32 -> the bytes that it was made of
 
     @property
     def args(self) -> tuple[ir.Value, ...]:
@@ -261,6 +262,8 @@ class Builder:
             raw = self.b.trunc(self.b.lshr(self.bits(value), self.iconst(16)), typ)
         elif dtype == "float16":
             raw = self.b.bitcast(self.b.fptrunc(value, vector(ir.HalfType(), self.vl)), typ)
+        elif dtype == "int8" and value in self._bytes:
+            raw = self._bytes[value]
         else:
             raw = self.b.trunc(self.b.fptosi(value, self.ivec), typ)
         if self.mask is None:
@@ -365,11 +368,11 @@ class Builder:
         return self.call(f"llvm.arithmetic.fence.v{self.vl}f32", self.vec, total)
 
     def dot_s8(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-        """c + a0 b0 + .. + a3 b3 for the four u8 in each lane of a and s8 of b (AVX512-VNNI, 16 lanes); c and the
-        result are the bits of s32, and nothing saturates.
+        """c + a0 b0 + .. + a3 b3 for the four u8 in each lane of a and s8 of b (AVX512-VNNI); c and the result are the
+        bits of s32, and nothing saturates.
         """
         operands = (self.bits(x) for x in (c, a, b))
-        return self.floats(self.call("llvm.x86.avx512.vpdpbusd.512", self.ivec, *operands))
+        return self.floats(self.call(f"llvm.x86.avx512.vpdpbusd.{32 * self.vl}", self.ivec, *operands))
 
     def local(self, words: int) -> ir.Value:
         """The address of so many words of 4 bytes on the stack, at a multiple of 64; they are not set."""
@@ -485,12 +488,26 @@ class Builder:
         return self.b.select(self.b.fcmp_unordered("uno", x, x), self.const(0.0), self.b.fadd(whole, self.const(0.0)))
 
     def nearest_byte(self, x: ir.Value) -> ir.Value:
-        """x as the s8 nearest to it (ties to even); NaN is 0. Around 1.5 * 2^23 only whole numbers are f32."""
-        low = self.select(">", x, self.const(-128.0), x, self.const(-128.0))
-        both = self.select("<", low, self.const(127.0), low, self.const(127.0))
-        around = self.const(1.5 * 2.0**23)
-        near = self.b.fsub(self.b.fadd(both, around), around)
-        return self.b.select(self.b.fcmp_unordered("uno", x, x), self.const(0.0), near)
+        """x as the s8 nearest to it (ties to even); NaN is 0."""
+        most = self.select("<", self.const(127.0), x, self.const(127.0), x)  # NaN stays
+        # below all s32 is the least one on x86, what comes of NaN does not count
+        whole = self.call(f"llvm.lrint.v{self.vl}i32.v{self.vl}f32", self.ivec, most)
+        whole = self.b.select(self.b.fcmp_ordered("ord", x, x), whole, self.iconst(0))
+        for op, bound in ((">", self.iconst(-128)), ("<", self.iconst(127))):  # LLVM makes one conversion of the three
+            whole = self.b.select(self.b.icmp_signed(op, whole, bound), whole, bound)
+        return self._of_bytes(self.b.trunc(whole, vector(ir.IntType(8), self.vl)), self.b.sext)
+
+    def shifted_byte(self, x: ir.Value) -> ir.Value:
+        """128 more than x, an s8."""
+        if x not in self._bytes:
+            return self.b.fadd(x, self.const(128.0))
+        return self._of_bytes(self.b.xor(self._bytes[x], _integers(8, (-128,) * self.vl)), self.b.zext)
+
+    def _of_bytes(self, byte: ir.Value, extended: Callable[[ir.Value, ir.Type], ir.Value]) -> ir.Value:
+        """Bytes as f32; `store_as` stores them as they are."""
+        x = self.b.sitofp(extended(byte, self.ivec), self.vec)
+        self._bytes[x] = byte
+        return x
 
     def wrapped(self, x: ir.Value) -> ir.Value:
         """The s8 in the lowest byte of each s32."""

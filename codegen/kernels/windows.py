@@ -18,9 +18,9 @@ from ..native.build import Spec, family
 from ..rules.expressions import Expr
 from ..target import Target
 from .expressions import emit_nodes
-from .gemm import Written
+from .gemm import Written, kept, results_of
 from .nests import LAST, in_blocks, minimum
-from .simd import Builder, i64
+from .simd import STORED_BYTES, Builder, i64
 
 #: of each phase along one dimension: its first tap, every how many-th, how many; their first pixel, how far apart
 Phases = tuple[tuple[int, int, int, int, int], ...]
@@ -45,13 +45,13 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
     where, index, words = v.args
     if tail:
         v.set_mask(v.ld64(words, 3))
-    count, ow = _here(v, v.ld64(index, LAST - 1), words, 0), v.ld64(words, 2)
+    count, ow = chunk_here(v, v.ld64(index, LAST - 1), words, 0), v.ld64(words, 2)
     xrow, xtaprow, xpix, xtap = (v.ld64(words, 4 + i) for i in range(4))
     x, w = v.ld64(where, 0), v.ld64(where, 1)
     taprow, tap, channel = (v.ld64(words, 8 + i) for i in range(3))
     kept = _taps(v, w, kh, kw, taprow, tap) if group == 1 else []
     columns = _Windows(stride, dilation, xpix, xtap)
-    result = _Result.of(v, where, words, 11, *epilogue)
+    result = Result.of(v, where, words, 11, *epilogue)
 
     def multiplied(load: Load, taps: list[ir.Value], acc: Sequence[ir.Value | None]) -> list[ir.Value | None]:
         acc = list(acc)
@@ -103,7 +103,7 @@ def depthwise_transposed(name: str, key: Spec, target: Target) -> str:
         v.set_mask(v.ld64(words, 3))
     x, w, (xrow, xpix) = v.ld64(where, 0), v.ld64(where, 1), (v.ld64(words, 4), v.ld64(words, 5))
     weights = _taps(v, w, kh, kw, v.ld64(words, 6), v.ld64(words, 7))
-    result = _Result.of(v, where, words, 8, *epilogue)
+    result = Result.of(v, where, words, 8, *epilogue)
     chunk, wide = v.ld64(index, LAST - 1), v.ld64(words, 2)
 
     def block(phases: tuple[Phases, Phases], row: ir.Value, p: ir.Value, n: int) -> None:
@@ -150,7 +150,7 @@ def depthwise_sums(name: str, key: Spec, target: Target) -> str:
     where, index, words = v.args
     if tail:
         v.set_mask(v.ld64(words, 5))
-    images, rows = (_here(v, v.ld64(index, LAST - 2 + i), words, 2 * i) for i in range(2))
+    images, rows = (chunk_here(v, v.ld64(index, LAST - 2 + i), words, 2 * i) for i in range(2))
     width = v.ld64(words, 4)
     ximage, xrow, xtaprow, xpix, xtap, gimage, grow, gpix, yrow, ypix = (v.ld64(words, 6 + i) for i in range(10))
     x, g, y = (v.ld64(where, i) for i in range(3))
@@ -190,7 +190,7 @@ def depthwise_sums(name: str, key: Spec, target: Target) -> str:
 # -- what they share -----------------------------------------------------------------------------------
 
 
-def _here(v: Builder, chunk: ir.Value, words: ir.Value, at: int) -> ir.Value:
+def chunk_here(v: Builder, chunk: ir.Value, words: ir.Value, at: int) -> ir.Value:
     """How many things chunk number `chunk` has; word `at` is how many there are, the next one how many a chunk has."""
     total, each = v.ld64(words, at), v.ld64(words, at + 1)
     return minimum(v, each, v.b.sub(total, v.b.mul(chunk, each)))
@@ -244,9 +244,9 @@ class _Windows:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Result:
+class Result:
     """Where a kernel writes pixels, and the epilogue: its expression, and its operands by address and steps; `shared`
-    are those that do not change with the pixel; `streamed`: pixels are stored past the caches.
+    are those that do not change with the pixel, of each vector; `streamed`: pixels are stored past the caches.
     """
 
     expr: Expr
@@ -254,7 +254,7 @@ class _Result:
     streamed: bool
     y: tuple[ir.Value, ir.Value, ir.Value]
     operands: tuple[tuple[ir.Value, ir.Value, ir.Value], ...]
-    shared: dict[int, ir.Value]
+    shared: dict[tuple[int, int], ir.Value]
 
     @classmethod
     def of(
@@ -266,32 +266,39 @@ class _Result:
         expr: Expr,
         kinds: Sequence[str | Written],
         streamed: bool,
-    ) -> _Result:
-        """The result whose address is number 2 in `where`, and whose steps begin at word `at`."""
+        vectors: int = 1,
+    ) -> Result:
+        """The result whose address is number 2 in `where`, and whose steps begin at word `at`; `vectors` of channels."""
         found = [
             (v.ld64(where, 2 + k), v.ld64(words, at + 2 * k), v.ld64(words, at + 2 * k + 1))
             for k in range(len(kinds) + 1)
         ]
-        shared = {k: v.load(found[1 + k][0]) for k, kind in enumerate(kinds) if kind == "c"}
+        shared = {
+            (k, u): v.load(v.add(found[1 + k][0], 4 * v.vl * u))
+            for k, kind in enumerate(kinds)
+            for u in range(vectors)
+            if kind == "c"
+        }
         return cls(expr, tuple(kinds), streamed, found[0], tuple(found[1:]), shared)
 
-    def write(self, v: Builder, total: ir.Value, row: ir.Value, pixel: ir.Value) -> None:
-        """Stores the expression of a sum at a pixel."""
+    def write(self, v: Builder, total: ir.Value, row: ir.Value, pixel: ir.Value, u: int = 0) -> None:
+        """Stores the expression of a sum at vector number `u` of a pixel."""
 
-        def place(base: ir.Value, by_row: ir.Value, by_pixel: ir.Value) -> ir.Value:
-            return v.add(base, v.b.mul(row, by_row), v.b.mul(pixel, by_pixel))
+        def place(base: ir.Value, by_row: ir.Value, by_pixel: ir.Value, each: int = 4) -> ir.Value:
+            return v.add(base, v.b.mul(row, by_row), v.b.mul(pixel, by_pixel), each * v.vl * u)
 
         def operand(k: int) -> ir.Value:
-            if k == 0 or k - 1 in self.shared:
-                return self.shared[k - 1] if k else total
-            at = place(*self.operands[k - 1])
-            return v.load(at) if self.kinds[k - 1] == "v" else v.broadcast(at)
+            if k == 0 or (k - 1, u) in self.shared:
+                return self.shared[k - 1, u] if k else total
+            if self.kinds[k - 1] == "v":
+                return v.load(place(*self.operands[k - 1]))
+            return v.broadcast(place(*self.operands[k - 1], 0))
 
-        nodes = emit_nodes(v, self.expr, operand)
+        nodes = emit_nodes(v, self.expr, operand, results_of(self.expr, self.kinds))
         forms = [(kind, at) for kind, at in zip(self.kinds, self.operands, strict=True) if isinstance(kind, tuple)]
         for (dtype, node, _), at in forms:
-            v.store_as(nodes[node], place(*at), dtype)
-        if all(kept for (_, _, kept), _ in forms):
+            v.store_as(nodes[node], place(*at, STORED_BYTES[dtype]), dtype)
+        if kept(self.kinds):
             v.store(nodes[-1], place(*self.y), self.streamed)
 
 

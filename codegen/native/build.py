@@ -62,6 +62,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("gather", "scatter", "sum"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",
     **dict.fromkeys(("columns", "joined"), "kernels.columns"),
+    "depthwise_bytes": "kernels.byte_windows",
     "unpool": "kernels.unpool",
     **dict.fromkeys(("winograd_input", "winograd_output", "winograd_weights"), "kernels.winograd"),
     **dict.fromkeys(("winograd_gradient", "winograd_sums"), "kernels.winograd_gradient"),
