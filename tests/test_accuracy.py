@@ -363,6 +363,8 @@ CONVERSIONS: dict[str, tuple[str, str, Callable[[Array], Array]]] = {
     "bfloat": ("f", "f", lambda x: x.astype(jax.numpy.bfloat16).astype(np.float32)),
     "byte": ("f", "f", lambda x: np.trunc(np.clip(np.nan_to_num(x), -128, 127))),
     "nearest": ("f", "f", lambda x: np.rint(np.clip(np.nan_to_num(x), -128, 127))),
+    "shifted": ("f", "f", lambda x: x + np.float32(128)),
+    "factor": ("f", "f", lambda x: x),
     "wrapped": ("i", "i", lambda x: x.astype(np.int8).astype(np.int32)),
 }
 

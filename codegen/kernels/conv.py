@@ -72,11 +72,10 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     y = final if nhwc else ctx.scratch((op.out.shape[geo.result[0]], *geo.sizes, geo.channels))
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
     last = tail or Epilogue(COPY, (), op.out)
+    floats = last  # by kernels that sum in f32
     if whole and unit is None:
         check_exact(geo.inner)
         floats = dataclasses.replace(last, expr=over(last.expr, FROM_FLOATS))
-    else:
-        floats = last
     if alone and parts:
         transposed(ctx, walked, parts, w, y, floats)
     elif by_vectors:

@@ -220,8 +220,8 @@ def emit(v: Builder, expr: Expr, operand: Callable[[int], ir.Value]) -> ir.Value
 def emit_nodes(
     v: Builder, expr: Expr, operand: Callable[[int], ir.Value], results: Sequence[int] | None = None
 ) -> list[ir.Value]:
-    """As `emit`, the vector of each node. `results`: the nodes that are read (None: any); what +0 and -0 are the same to
-    takes either.
+    """As `emit`, the vector of each node. `results`: the nodes that are read (None: any); where these do not tell +0
+    from -0, either is made.
     """
     env: list[ir.Value] = []
     alike = _alike(expr, results) if results is not None else (False,) * len(expr)

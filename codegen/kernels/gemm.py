@@ -6,10 +6,11 @@ Convolutions and matrix products are the same loop: for every tap, a run of the 
 Spec: (family, MR, NV, tail, expr, kinds, run, dtype, walk). `expr` is the epilogue, operand 0 the accumulator;
 `kinds[k]` says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel ("h": one of bf16), "s"
 a scalar per pixel, "p" one scalar for all; `BEGIN`: a vector for all pixels that sums begin with, which the epilogue
-does not read; a `Written` one is no operand but a form of the result. `tail`: the last vector is masked to `lanes`. `run` > 0: the run is known and unrolled (first layers, whose runs are short); 0: it is an
-argument. `dtype` "bfloat16", "int8" or "uint8": an element of a run is as many of these as the target's unit multiplies
-in a lane, and so is each lane of the weights `[tap][run][NV*VL]`; sums of int8 are s32, all others f32. "uint8": int8
-of which hardly any is negative; a run of which none is takes fewer instructions. `walk`: how a run is read.
+does not read; a `Written` one is no operand but a form of the result. `tail`: the last vector is masked to `lanes`.
+`run` > 0: the run is known and unrolled (first layers, whose runs are short); 0: it is an argument. `dtype` "bfloat16",
+"int8" or "uint8": an element of a run is as many of these as the target's unit multiplies in a lane, and so is each
+lane of the weights `[tap][run][NV*VL]`; sums of int8 are s32, all others f32. "uint8": int8 of which hardly any is
+negative; a run of which none is takes fewer instructions. `walk`: how a run is read.
 """
 
 from __future__ import annotations
@@ -215,9 +216,7 @@ def _begun(v: Builder, block: Block, kinds: Sequence[str | Written], operands: i
     return found
 
 
-def partial_sums(
-    v: Builder, block: Block, first: ir.Value, begun: Sequence[ir.Value] | None = None
-) -> list[ir.Value]:
+def partial_sums(v: Builder, block: Block, first: ir.Value, begun: Sequence[ir.Value] | None = None) -> list[ir.Value]:
     """What the sums of a pixel begin with (None: zeroes) for the first block of the reduction, else those in y."""
     b = v.b
     entry = b.block
@@ -267,18 +266,18 @@ def _finish_vector(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue
             nodes = emit_nodes(v, tail.expr, _operands(v, tail, r, i, value, shared), results_of(tail.expr, tail.kinds))
             value = nodes[-1]
             _store_forms(v, tail, r, i, nodes)
-        if tail is None or kept(tail.kinds):
+        if tail is None or stores_result(tail.kinds):
             v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
 
 
-def kept(kinds: Sequence[str | Written]) -> bool:
+def stores_result(kinds: Sequence[str | Written]) -> bool:
     """Whether an epilogue's own result is stored, beside or without forms of it."""
     return all(kind[2] for kind in kinds if isinstance(kind, tuple))
 
 
 def results_of(expr: Expr, kinds: Sequence[str | Written]) -> list[int]:
     """The nodes of an epilogue that are stored."""
-    return [kind[1] for kind in kinds if isinstance(kind, tuple)] + [len(expr) - 1] * kept(kinds)
+    return [kind[1] for kind in kinds if isinstance(kind, tuple)] + [len(expr) - 1] * stores_result(kinds)
 
 
 def _store_forms(v: Builder, tail: Epilogue, r: int, i: int, nodes: Sequence[ir.Value]) -> None:

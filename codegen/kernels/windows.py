@@ -18,7 +18,7 @@ from ..native.build import Spec, family
 from ..rules.expressions import Expr
 from ..target import Target
 from .expressions import emit_nodes
-from .gemm import Written, kept, results_of
+from .gemm import Written, results_of, stores_result
 from .nests import LAST, in_blocks, minimum
 from .simd import STORED_BYTES, Builder, i64
 
@@ -268,7 +268,7 @@ class Result:
         streamed: bool,
         vectors: int = 1,
     ) -> Result:
-        """The result whose address is number 2 in `where`, and whose steps begin at word `at`; `vectors` of channels."""
+        """The result whose address is number 2 in `where`, whose steps begin at word `at`; `vectors` of channels."""
         found = [
             (v.ld64(where, 2 + k), v.ld64(words, at + 2 * k), v.ld64(words, at + 2 * k + 1))
             for k in range(len(kinds) + 1)
@@ -298,7 +298,7 @@ class Result:
         forms = [(kind, at) for kind, at in zip(self.kinds, self.operands, strict=True) if isinstance(kind, tuple)]
         for (dtype, node, _), at in forms:
             v.store_as(nodes[node], place(*at, STORED_BYTES[dtype]), dtype)
-        if kept(self.kinds):
+        if stores_result(self.kinds):
             v.store(nodes[-1], place(*self.y), self.streamed)
 
 

@@ -82,128 +82,132 @@ entry:
   %".79" = add i64 %".3", 112
   %".80" = inttoptr i64 %".79" to i64*
   %".81" = load i64, i64* %".80"
-  %".82" = inttoptr i64 %".75" to <8 x float>*
-  %".83" = load <8 x float>, <8 x float>* %".82", align 4
+  %".82" = add i64 %".75", 0
+  %".83" = inttoptr i64 %".82" to <8 x float>*
+  %".84" = load <8 x float>, <8 x float>* %".83", align 4
   br label %"head"
 head:
-  %".85" = phi  i64 [0, %"entry"], [%".193", %"end.2"]
-  %".86" = icmp slt i64 %".85", %".16"
-  br i1 %".86", label %"body", label %"end"
+  %".86" = phi  i64 [0, %"entry"], [%".197", %"end.2"]
+  %".87" = icmp slt i64 %".86", %".16"
+  br i1 %".87", label %"body", label %"end"
 body:
-  %".88" = sdiv i64 %".19", 2
+  %".89" = sdiv i64 %".19", 2
   br label %"head.1"
 end:
   ret void
 head.1:
-  %".90" = phi  i64 [0, %"body"], [%".147", %"body.1"]
-  %".91" = icmp slt i64 %".90", %".88"
-  br i1 %".91", label %"body.1", label %"end.1"
+  %".91" = phi  i64 [0, %"body"], [%".150", %"body.1"]
+  %".92" = icmp slt i64 %".91", %".89"
+  br i1 %".92", label %"body.1", label %"end.1"
 body.1:
-  %".93" = mul i64 %".90", 2
-  %".94" = mul i64 %".85", %".22"
-  %".95" = mul i64 %".93", %".28"
-  %".96" = add i64 %".33", %".94"
-  %".97" = add i64 %".96", %".95"
-  %".98" = mul i64 %".25", 0
-  %".99" = add i64 %".97", %".98"
-  %".100" = sdiv i64 %".28", 1
-  %".101" = mul i64 %".100", 0
-  %".102" = add i64 %".99", %".101"
-  %".103" = inttoptr i64 %".102" to <8 x float>*
-  %".104" = load <8 x float>, <8 x float>* %".103", align 4
-  %".105" = fmul <8 x float> %".104", %".51"
-  %".106" = mul i64 %".100", 1
-  %".107" = add i64 %".99", %".106"
-  %".108" = inttoptr i64 %".107" to <8 x float>*
-  %".109" = load <8 x float>, <8 x float>* %".108", align 4
-  %".110" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".109", <8 x float> %".57", <8 x float> %".105")
-  %".111" = mul i64 %".100", 2
-  %".112" = add i64 %".99", %".111"
-  %".113" = inttoptr i64 %".112" to <8 x float>*
-  %".114" = load <8 x float>, <8 x float>* %".113", align 4
-  %".115" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".114", <8 x float> %".63", <8 x float> %".110")
-  %".116" = fmul <8 x float> %".109", %".51"
-  %".117" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".114", <8 x float> %".57", <8 x float> %".116")
-  %".118" = mul i64 %".100", 3
-  %".119" = add i64 %".99", %".118"
-  %".120" = inttoptr i64 %".119" to <8 x float>*
-  %".121" = load <8 x float>, <8 x float>* %".120", align 4
-  %".122" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".121", <8 x float> %".63", <8 x float> %".117")
-  %".123" = add i64 %".93", 0
-  %".124" = fadd contract <8 x float> %".115", %".83"
-  %".125" = fcmp olt <8 x float> %".124", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".126" = select  <8 x i1> %".125", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".124"
-  %".127" = fcmp ole <8 x float> %".124", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".128" = select  <8 x i1> %".127", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".124"
-  %".129" = mul i64 %".85", %".69"
-  %".130" = mul i64 %".123", %".72"
-  %".131" = add i64 %".66", %".129"
-  %".132" = add i64 %".131", %".130"
-  %".133" = inttoptr i64 %".132" to <8 x float>*
-  store <8 x float> %".128", <8 x float>* %".133", align 4
-  %".135" = add i64 %".93", 1
-  %".136" = fadd contract <8 x float> %".122", %".83"
-  %".137" = fcmp olt <8 x float> %".136", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".138" = select  <8 x i1> %".137", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".136"
-  %".139" = fcmp ole <8 x float> %".136", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".140" = select  <8 x i1> %".139", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".136"
-  %".141" = mul i64 %".85", %".69"
-  %".142" = mul i64 %".135", %".72"
-  %".143" = add i64 %".66", %".141"
-  %".144" = add i64 %".143", %".142"
-  %".145" = inttoptr i64 %".144" to <8 x float>*
-  store <8 x float> %".140", <8 x float>* %".145", align 4
-  %".147" = add i64 %".90", 1
+  %".94" = mul i64 %".91", 2
+  %".95" = mul i64 %".86", %".22"
+  %".96" = mul i64 %".94", %".28"
+  %".97" = add i64 %".33", %".95"
+  %".98" = add i64 %".97", %".96"
+  %".99" = mul i64 %".25", 0
+  %".100" = add i64 %".98", %".99"
+  %".101" = sdiv i64 %".28", 1
+  %".102" = mul i64 %".101", 0
+  %".103" = add i64 %".100", %".102"
+  %".104" = inttoptr i64 %".103" to <8 x float>*
+  %".105" = load <8 x float>, <8 x float>* %".104", align 4
+  %".106" = fmul <8 x float> %".105", %".51"
+  %".107" = mul i64 %".101", 1
+  %".108" = add i64 %".100", %".107"
+  %".109" = inttoptr i64 %".108" to <8 x float>*
+  %".110" = load <8 x float>, <8 x float>* %".109", align 4
+  %".111" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".110", <8 x float> %".57", <8 x float> %".106")
+  %".112" = mul i64 %".101", 2
+  %".113" = add i64 %".100", %".112"
+  %".114" = inttoptr i64 %".113" to <8 x float>*
+  %".115" = load <8 x float>, <8 x float>* %".114", align 4
+  %".116" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".115", <8 x float> %".63", <8 x float> %".111")
+  %".117" = fmul <8 x float> %".110", %".51"
+  %".118" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".115", <8 x float> %".57", <8 x float> %".117")
+  %".119" = mul i64 %".101", 3
+  %".120" = add i64 %".100", %".119"
+  %".121" = inttoptr i64 %".120" to <8 x float>*
+  %".122" = load <8 x float>, <8 x float>* %".121", align 4
+  %".123" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".122", <8 x float> %".63", <8 x float> %".118")
+  %".124" = add i64 %".94", 0
+  %".125" = fadd contract <8 x float> %".116", %".84"
+  %".126" = fcmp olt <8 x float> %".125", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".127" = select  <8 x i1> %".126", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".125"
+  %".128" = fcmp ole <8 x float> %".125", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".129" = select  <8 x i1> %".128", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".125"
+  %".130" = mul i64 %".86", %".69"
+  %".131" = mul i64 %".124", %".72"
+  %".132" = add i64 %".66", %".130"
+  %".133" = add i64 %".132", %".131"
+  %".134" = add i64 %".133", 0
+  %".135" = inttoptr i64 %".134" to <8 x float>*
+  store <8 x float> %".129", <8 x float>* %".135", align 4
+  %".137" = add i64 %".94", 1
+  %".138" = fadd contract <8 x float> %".123", %".84"
+  %".139" = fcmp olt <8 x float> %".138", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".140" = select  <8 x i1> %".139", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".138"
+  %".141" = fcmp ole <8 x float> %".138", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".142" = select  <8 x i1> %".141", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".138"
+  %".143" = mul i64 %".86", %".69"
+  %".144" = mul i64 %".137", %".72"
+  %".145" = add i64 %".66", %".143"
+  %".146" = add i64 %".145", %".144"
+  %".147" = add i64 %".146", 0
+  %".148" = inttoptr i64 %".147" to <8 x float>*
+  store <8 x float> %".142", <8 x float>* %".148", align 4
+  %".150" = add i64 %".91", 1
   br label %"head.1"
 end.1:
-  %".149" = sdiv i64 %".19", 2
-  %".150" = mul i64 %".149", 2
-  %".151" = srem i64 %".19", 2
+  %".152" = sdiv i64 %".19", 2
+  %".153" = mul i64 %".152", 2
+  %".154" = srem i64 %".19", 2
   br label %"head.2"
 head.2:
-  %".153" = phi  i64 [0, %"end.1"], [%".191", %"body.2"]
-  %".154" = icmp slt i64 %".153", %".151"
-  br i1 %".154", label %"body.2", label %"end.2"
+  %".156" = phi  i64 [0, %"end.1"], [%".195", %"body.2"]
+  %".157" = icmp slt i64 %".156", %".154"
+  br i1 %".157", label %"body.2", label %"end.2"
 body.2:
-  %".156" = add i64 %".150", %".153"
-  %".157" = mul i64 %".85", %".22"
-  %".158" = mul i64 %".156", %".28"
-  %".159" = add i64 %".33", %".157"
-  %".160" = add i64 %".159", %".158"
-  %".161" = mul i64 %".25", 0
-  %".162" = add i64 %".160", %".161"
-  %".163" = sdiv i64 %".28", 1
-  %".164" = mul i64 %".163", 0
-  %".165" = add i64 %".162", %".164"
-  %".166" = inttoptr i64 %".165" to <8 x float>*
-  %".167" = load <8 x float>, <8 x float>* %".166", align 4
-  %".168" = fmul <8 x float> %".167", %".51"
-  %".169" = mul i64 %".163", 1
-  %".170" = add i64 %".162", %".169"
-  %".171" = inttoptr i64 %".170" to <8 x float>*
-  %".172" = load <8 x float>, <8 x float>* %".171", align 4
-  %".173" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".172", <8 x float> %".57", <8 x float> %".168")
-  %".174" = mul i64 %".163", 2
-  %".175" = add i64 %".162", %".174"
-  %".176" = inttoptr i64 %".175" to <8 x float>*
-  %".177" = load <8 x float>, <8 x float>* %".176", align 4
-  %".178" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".177", <8 x float> %".63", <8 x float> %".173")
-  %".179" = add i64 %".156", 0
-  %".180" = fadd contract <8 x float> %".178", %".83"
-  %".181" = fcmp olt <8 x float> %".180", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".182" = select  <8 x i1> %".181", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".180"
-  %".183" = fcmp ole <8 x float> %".180", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".184" = select  <8 x i1> %".183", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".180"
-  %".185" = mul i64 %".85", %".69"
-  %".186" = mul i64 %".179", %".72"
-  %".187" = add i64 %".66", %".185"
-  %".188" = add i64 %".187", %".186"
-  %".189" = inttoptr i64 %".188" to <8 x float>*
-  store <8 x float> %".184", <8 x float>* %".189", align 4
-  %".191" = add i64 %".153", 1
+  %".159" = add i64 %".153", %".156"
+  %".160" = mul i64 %".86", %".22"
+  %".161" = mul i64 %".159", %".28"
+  %".162" = add i64 %".33", %".160"
+  %".163" = add i64 %".162", %".161"
+  %".164" = mul i64 %".25", 0
+  %".165" = add i64 %".163", %".164"
+  %".166" = sdiv i64 %".28", 1
+  %".167" = mul i64 %".166", 0
+  %".168" = add i64 %".165", %".167"
+  %".169" = inttoptr i64 %".168" to <8 x float>*
+  %".170" = load <8 x float>, <8 x float>* %".169", align 4
+  %".171" = fmul <8 x float> %".170", %".51"
+  %".172" = mul i64 %".166", 1
+  %".173" = add i64 %".165", %".172"
+  %".174" = inttoptr i64 %".173" to <8 x float>*
+  %".175" = load <8 x float>, <8 x float>* %".174", align 4
+  %".176" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".175", <8 x float> %".57", <8 x float> %".171")
+  %".177" = mul i64 %".166", 2
+  %".178" = add i64 %".165", %".177"
+  %".179" = inttoptr i64 %".178" to <8 x float>*
+  %".180" = load <8 x float>, <8 x float>* %".179", align 4
+  %".181" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".180", <8 x float> %".63", <8 x float> %".176")
+  %".182" = add i64 %".159", 0
+  %".183" = fadd contract <8 x float> %".181", %".84"
+  %".184" = fcmp olt <8 x float> %".183", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".185" = select  <8 x i1> %".184", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".183"
+  %".186" = fcmp ole <8 x float> %".183", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".187" = select  <8 x i1> %".186", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".183"
+  %".188" = mul i64 %".86", %".69"
+  %".189" = mul i64 %".182", %".72"
+  %".190" = add i64 %".66", %".188"
+  %".191" = add i64 %".190", %".189"
+  %".192" = add i64 %".191", 0
+  %".193" = inttoptr i64 %".192" to <8 x float>*
+  store <8 x float> %".187", <8 x float>* %".193", align 4
+  %".195" = add i64 %".156", 1
   br label %"head.2"
 end.2:
-  %".193" = add i64 %".85", 1
+  %".197" = add i64 %".86", 1
   br label %"head"
 }
 
