@@ -128,14 +128,14 @@ def depthwise_bytes(name: str, key: Spec, target: Target) -> str:
     Operands: x (s8), weights (see `Taps`), y, the epilogue's. Loops end in (row chunk, block). Words: OH, rows a chunk,
     OW, x: row step, tap row step, column step; y: row, pixel; each epilogue operand: row, pixel.
     """
-    _, kh, kw, stride, pixels, left, wide, *epilogue = key
+    _, kh, kw, stride, pixels, left, wide, expr, kinds, past = key
     taps = Taps(kh, kw, stride, wide)
     v = Builder(name, 3, wide // FOUR)
     where, index, words = v.args
     count, ow = chunk_here(v, v.ld64(index, LAST - 1), words, 0), v.ld64(words, 2)
     xrow, xtaprow, column = (v.ld64(words, 3 + i) for i in range(3))
     x, w = v.ld64(where, 0), v.ld64(where, 1)
-    result = Result.of(v, where, words, 6, *epilogue, vectors=FOUR)
+    result = Result.of(v, where, words, 6, expr, kinds, past, vectors=FOUR)
     start = [v.load(v.add(w, 4 * v.vl * u)) for u in range(FOUR)]
 
     def block(row: ir.Value, p: ir.Value, n: int) -> None:
