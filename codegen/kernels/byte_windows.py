@@ -25,6 +25,7 @@ from ..program import Value
 from ..segment.context import Packer
 from ..target import Target
 from .nests import LAST
+from .signs import SIGNS
 from .simd import Builder, i64, vector
 from .windows import Result, chunk_here
 
@@ -178,7 +179,7 @@ class _Line:
         raw.align = 1
         order = [t * lanes + lane for lane in range(lanes) for t in range(FOUR)]
         found = v.shuffle(moved := b.bitcast(raw, words), moved, order)
-        return b.bitcast(b.xor(found, v.iconst(-0x7F7F7F80)), typ)
+        return b.bitcast(b.xor(found, v.iconst(SIGNS)), typ)
 
     def _pair(self, c: int) -> tuple[ir.Value, ir.Value]:
         """Columns c and c + 1 interleaved by bytes: the lower and the upper halves of each `LANE`."""

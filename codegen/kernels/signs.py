@@ -58,4 +58,4 @@ def either(
     return out
 
 
-__all__ = ["any_negative", "either"]
+__all__ = ["SIGNS", "any_negative", "either"]
