@@ -181,8 +181,8 @@ def test_nothing_keeps_it_alive() -> None:
         gc.enable()
 
 
-def test_with_several_places_all_calls_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "alone", lambda: False)
+def test_with_several_devices_all_calls_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "single", lambda: False)
     fast = xcoexec.jit(by_order)
     fast(X), fast.ready(60), called(fast, X)
     assert type(fast) is CoPjitFunction and fast._rest is not None

@@ -9,7 +9,7 @@ from ..session.adaptive import Gate
 from .entry import Entry
 from .look import Elsewhere, Look
 from .plain import Args, Kwargs, Plain
-from .signature import alone
+from .signature import single
 
 QUIET = 64  # calls of a function that plain jax.jit has, behind which that is called directly
 
@@ -37,7 +37,7 @@ class Rest:
     ):
         self.jitted, self.ends = plain.jitted, left != math.inf
         self.gates, self._where, self.free = gates, where, not gates and where is None
-        self.direct = direct and where is None and left > QUIET and alone()
+        self.direct = direct and where is None and left > QUIET and single()
         self.counts = self.ends or self.direct
         self._all = self._left = QUIET if self.direct else left
         self.count = self.jitted._cache_size

@@ -67,9 +67,15 @@ def home() -> jax.Device:
 
 
 @functools.lru_cache
+def single() -> bool:
+    """Whether JAX has one device of the kind that it uses; beside a GPU arrays may lie on the CPU still."""
+    return jax.local_device_count() == 1
+
+
+@functools.lru_cache
 def alone() -> bool:
     """Whether there is no other device, so that every array lies on this one."""
-    return not device_half().apart and jax.local_device_count() == 1
+    return not device_half().apart and single()
 
 
 def is_away(x: object) -> bool:
