@@ -16,6 +16,7 @@ from jax import lax
 
 import xcoexec
 from xcoexec.codegen.kernels import elementwise, pairs
+from xcoexec.codegen.kernels import product as product_kernels
 from xcoexec.codegen.program import Value
 from xcoexec.codegen.rules.signs import hardly_negative
 from xcoexec.codegen.runtime import host
@@ -237,6 +238,34 @@ def test_convolutions_behind_a_relu(isa: Target, extreme: bool, kind: str, case:
         name = behind(isa, kernel[-2])
         ways = {name, "gemm(int8)"} if name == "tiles" else {name}  # images of few channels stay with vectors
         assert ways & {name for names in how for name in names.split("+")}
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("kind", [None, *SIGNS])
+def test_sums_in_several_blocks(isa: Target, kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that do not stay in the second cache are summed block by block, and what sums begin with is added once."""
+    blocks = []
+    cut = product_kernels.reduction_blocks
+    seen = lambda *given: blocks.append(cut(*given)) or blocks[-1]
+    monkeypatch.setattr(product_kernels, "reduction_blocks", seen)
+    monkeypatch.setattr(product_kernels, "PANEL_BYTES", 1)
+    monkeypatch.setattr(product_kernels, "TILES_PANEL", 1)
+    monkeypatch.setattr(product_kernels, "_tiles_per_item", lambda *given: 3)
+    x, scale, q = rectified(kind or "none", 2, 12, 12, 132, extreme=False)
+    w = whole(3, 3, 132, 40, seed=1)
+    conv = functools.partial(
+        lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", dimension_numbers=AXES[2]
+    )
+    if kind is None:
+        q = whole(2, 12, 12, 132)
+        got, _ = run_on(lambda w, x: conv(x, w, preferred_element_type=jnp.int32), w, q, isa=isa, weights=1)
+    else:
+        fn = lambda w, scale, x: conv(behind_relu(x, scale), w, preferred_element_type=jnp.int32)
+        got, _ = run_on(fn, w, scale, x, isa=isa, weights=2)
+    assert max(map(len, blocks)) > 1
+    with jax.enable_x64(True):
+        want = np.asarray(conv(jnp.asarray(q, jnp.float64), jnp.asarray(w, jnp.float64))).astype(np.int64)
+    np.testing.assert_array_equal(got.view(np.int32), want)
 
 
 def test_two_halves_of_a_border() -> None:

@@ -142,7 +142,7 @@ def gemm_driver(params, bufs, lo, hi, who):
                 count = max(1, min(same, (par(params, Gemm.OW) - ld(at)) // rows))  # that lie in one row of the image
                 pixel_rows(params, bufs, Gemm.X, at, rows, group * par(params, Gemm.X_GROUP), xs)
                 pixel_rows(params, bufs, Gemm.Y, at, rows, group * par(params, Gemm.Y_GROUP) + channel * 4, ys)
-                if final:
+                if first or final:  # sums may begin with an operand
                     epilogue_rows(params, bufs, at, rows, group, channel, operands, es, steps)
                 kernel = big if t < extra else small
                 xstep, ystep = rows * par(params, Gemm.X + View.W), rows * par(params, Gemm.Y + View.W)
