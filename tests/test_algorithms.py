@@ -52,6 +52,11 @@ def run_on(
     return call()[0].copy(), set(segment.algorithms)
 
 
+def by_strips(ran: set[str]) -> bool:
+    """Whether some layers were computed strip by strip."""
+    return any("strips" in names.split("+") for names in ran)
+
+
 def _conv(padding: Any = "SAME", residual: bool = False, precision: Any = None) -> Any:
     def fn(w: Any, b: Any, x: Any) -> Any:
         y = (
@@ -403,10 +408,10 @@ def test_inverted_bottleneck_by_strips(
     ws, x = _block_weights(8, 24, 8 if residual else 13, kernel), array(n, h, w, 8)
     fn = _depthwise_block(True, stride, kernel, residual, padding)
     got, ran = run_on(fn, ws, x, isa=isa, how="strips", weights=1)
-    assert "strips" in ran
+    assert by_strips(ran)
     assert error(got, oracle(fn, ws, x)) < TOLERANCE
     apart, ran = run_on(fn, ws, x, isa=isa, weights=1)
-    assert "strips" not in ran and np.allclose(got, apart, atol=1e-5)
+    assert not by_strips(ran) and np.allclose(got, apart, atol=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -417,7 +422,7 @@ def test_separable_and_chain_by_strips(threads: int, h: int) -> None:
     block = _depthwise_block(False, 1)
     fn = lambda ws, x: block(ws, jax.nn.relu(block(ws, x)))
     got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1, threads=threads)
-    assert "strips" in ran and error(got, oracle(fn, ws, x)) < TOLERANCE
+    assert by_strips(ran) and error(got, oracle(fn, ws, x)) < TOLERANCE
 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
@@ -435,7 +440,7 @@ def test_expansion_by_strips(isa: Target, group: int, stride: int, n: int, h: in
 
     ws, x = (array(1, 1, 10, 24, seed=1), array(3, 3, group, 24, seed=2), array(24, 24, seed=3)), array(n, h, w, 10)
     got, ran = run_on(fn, ws, x, isa=isa, how="strips", weights=1)
-    assert "strips" in ran and error(got, oracle(fn, ws, x)) < TOLERANCE
+    assert by_strips(ran) and error(got, oracle(fn, ws, x)) < TOLERANCE
 
 
 @pytest.mark.parametrize(("n", "t", "h", "d"), [(1, 19, 3, 16), (2, 7, 2, 8), (1, 2, 4, 4), (7, 5, 3, 8)])
@@ -444,7 +449,7 @@ def test_attention_by_strips(n: int, t: int, h: int, d: int) -> None:
 
     q, k, v = (array(n, t, h, d, seed=i) for i in range(3))
     got, ran = run_on(attention, q, k, v, isa=target(), how="strips")
-    assert "strips" in ran and error(got, oracle(attention, q, k, v)) < TOLERANCE
+    assert by_strips(ran) and error(got, oracle(attention, q, k, v)) < TOLERANCE
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -459,7 +464,7 @@ def test_strips_of_many_images_are_cut_three_times(turned: bool) -> None:
         return split(ops, axis, order[start], order[start] + 1) if axis == 0 else split(ops, axis, start, stop)
 
     got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1, cut=cut)
-    assert "strips" in ran and error(got, oracle(fn, ws, x)[np.array(order)]) < TOLERANCE
+    assert by_strips(ran) and error(got, oracle(fn, ws, x)[np.array(order)]) < TOLERANCE
     rows = len({start for axis, start in seen if axis == 1}) or 1
     images = [start for axis, start in seen if axis == 0]
     assert len(images) == rows * (3 + 9 if turned else 3)
@@ -476,7 +481,7 @@ def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:
         return lax.conv_general_dilated(y, ws[2], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), y, h
 
     got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1)
-    assert "strips" not in ran and error(got, oracle(fn, ws, x)) < TOLERANCE
+    assert not by_strips(ran) and error(got, oracle(fn, ws, x)) < TOLERANCE
 
 
 # -- large matrices that few rows are multiplied with ----

@@ -243,19 +243,21 @@ def test_convolutions_behind_a_relu(isa: Target, extreme: bool, kind: str, case:
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
 @pytest.mark.parametrize("kind", [None, *SIGNS])
 def test_sums_in_several_blocks(isa: Target, kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights that do not stay in the second cache are summed block by block, and what sums begin with is added once."""
-    blocks = []
+    """Weights beyond the second cache are summed block by block, and what sums begin with is added once."""
+    blocks: list[Any] = []
     cut = product_kernels.reduction_blocks
-    seen = lambda *given: blocks.append(cut(*given)) or blocks[-1]
+
+    def seen(*given: Any) -> Any:
+        blocks.append(cut(*given))
+        return blocks[-1]
+
     monkeypatch.setattr(product_kernels, "reduction_blocks", seen)
     monkeypatch.setattr(product_kernels, "PANEL_BYTES", 1)
     monkeypatch.setattr(product_kernels, "TILES_PANEL", 1)
     monkeypatch.setattr(product_kernels, "_tiles_per_item", lambda *given: 3)
     x, scale, q = rectified(kind or "none", 2, 12, 12, 132, extreme=False)
     w = whole(3, 3, 132, 40, seed=1)
-    conv = functools.partial(
-        lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", dimension_numbers=AXES[2]
-    )
+    conv = functools.partial(lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", dimension_numbers=AXES[2])
     if kind is None:
         q = whole(2, 12, 12, 132)
         got, _ = run_on(lambda w, x: conv(x, w, preferred_element_type=jnp.int32), w, q, isa=isa, weights=1)

@@ -207,7 +207,7 @@ def nest_driver(params, bufs, lo, hi, who):
 @native(5)
 def strips_driver(params, bufs, lo, hi, who):
     """Items: strips of a group of layers. All steps of a strip run on this thread, whose scratch memory holds what is
-    between them.
+    between them; that of strips inside of one is its own.
     """
     table = scratch(STRIP_BUFFERS)
     n = par(params, Strip.BUFFERS)
@@ -221,7 +221,7 @@ def strips_driver(params, bufs, lo, hi, who):
         st(table + 8 * n, address(params, bufs, Strip.SCRATCH) + who * par(params, Strip.STRIDE))
         for s in range(ld(row + StripRow.STEP_COUNT)):
             step = ld(row + StripRow.STEPS) + s * 8 * STEP_WORDS
-            call5(ld(step + Step.DRIVER), ld(step + Step.PARAMS), table, 0, ld(step + Step.ITEMS), who)
+            call5(ld(step + Step.DRIVER), ld(step + Step.PARAMS), table, 0, ld(step + Step.ITEMS), 0)
     return 0
 
 

@@ -28,8 +28,10 @@ from ..segment.choice import default, measured
 from ..segment.context import Context, Groups, Pick, Rules
 from ..segment.cuts import Cut
 from ..segment.descriptor import Runtime
+from ..segment.items import NAMES as ITEMS
+from ..segment.items import by_item
+from ..segment.patterns import fused
 from ..segment.steps import Step
-from ..segment.strips import fused
 from ..target import SECOND_CACHE, Target, cache_bytes
 from ..target import target as host_target
 
@@ -205,8 +207,13 @@ def build(
         team(cpus).want(threads)
     chosen = target or host_target()
     pick = pick or functools.partial(measured, functools.partial(_alone, cpus, cut), chosen)
-    rules = Rules(lower_group, fused, spare, pick, cut, convert if as_stored else None)
+    rules = Rules(lower_group, _together, spare, pick, cut, convert if as_stored else None)
     return compile_segment(program, chosen, threads, runtime(cpus), rules)
+
+
+def _together(ctx: Context, at: int) -> int:
+    """Appends one step for several groups from number `at` on, where that is faster; returns how many (0: none)."""
+    return (by_item(ctx, at) or fused(ctx, at)) if ctx.rules.cut is not None else 0
 
 
 def build_stored(program: Program, threads: int) -> Segment:
@@ -253,7 +260,9 @@ def _alone(
         tuple(group for group, _ in groups),
         groups[-1][0].outs,
     )
-    segment = build(program, threads, target, cpus, lambda g, names, t: how if how in names else names[0], cut)
+    pick = functools.partial(measured, functools.partial(_alone, cpus, cut), target) if how in ITEMS else default
+    chosen = lambda g, names, t: how if how in names else pick(g, names, t)
+    segment = build(program, threads, target, cpus, chosen, cut)
     args = [np.full(v.shape, 0.5, np.float32) if kind(v.dtype) != "i" else np.zeros(v.shape, np.int32) for v in inputs]
     raw = [
         np.full(v.shape, 1e-3, np.float32) if v.dtype == "float32" else np.zeros(v.shape, v.dtype) for v in segment.raw
@@ -358,7 +367,7 @@ def steps(
     outside = external(group.ops)
     inputs = tuple(v for v in outside if v not in consts)
     program = Program(inputs, tuple(v for v in outside if v in consts), (group,), () if inside else group.outs)
-    ctx = Context(program, host_target(), threads, Rules(lower_group, fused, spare, pick, None))
+    ctx = Context(program, host_target(), threads, Rules(lower_group, _together, spare, pick, None))
     if inside:
         ctx.made(inputs)
     lower_group(ctx, group)

@@ -56,6 +56,9 @@ class Segment:
         for step in self.steps:
             for group in names[step.group : step.group + step.span]:
                 group.update(dict.fromkeys(step.families))
+            for word in step.words:
+                for inner in word.steps if isinstance(word, Nested) else ():
+                    names[step.group + inner.group].update(dict.fromkeys(inner.families))
         return tuple("+".join(n) or "view" for n in names)
 
     @property
@@ -81,16 +84,22 @@ def compile_segment(program: Program, target: Target, threads: int, runtime: Run
     Raises `Unsupported` when a group cannot be expressed, `MemoryError` when there is none for the descriptor.
     """
     ctx = Context(program, target, threads, rules)
-    while ctx.group < len(program.groups):
-        fused = rules.fuse(ctx, ctx.group)
-        if not fused:
-            rules.lower(ctx, program.groups[ctx.group])
-        ctx.group += max(fused, 1)
-    ctx.group = max(len(program.groups) - 1, 0)
+    lower_all(ctx)
     ctx.leave()
     ctx.prune()
     ctx.blob.index = len(program.inputs) + len(ctx.raw)
     return _assemble(ctx, runtime)
+
+
+def lower_all(ctx: Context) -> None:
+    """Appends the steps of all groups, of several at once where these are fused. Raises `Unsupported`."""
+    groups = ctx.program.groups
+    while ctx.group < len(groups):
+        fused = ctx.rules.fuse(ctx, ctx.group)
+        if not fused:
+            ctx.rules.lower(ctx, groups[ctx.group])
+        ctx.group += max(fused, 1)
+    ctx.group = max(len(groups) - 1, 0)
 
 
 def lifetimes(steps: list[Step]) -> list[Lifetime]:

@@ -22,12 +22,14 @@ from .context import Groups
 # (groups, algorithm, threads, target) -> a call of them, bytes of packed weights and of what is between them
 Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]
 CALLS = 3  # of one algorithm in each round; one where caches are emptied before it
-COLD_ROUNDS = 6  # where caches are emptied
+COLD_ROUNDS, LONG_ROUNDS, COLD_SECONDS = 6, 3, 0.4  # where caches are emptied; fewer of calls that take so long
 SECONDS = 0.012  # of an algorithm's calls where they are not: longer than another process has a core for
 MOST_CALLS = 600  # of an algorithm, where they are that short
 COLD_BYTES = 1 << 22  # of weights and what is between groups, from which on caches have lost them when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
-GAIN = 0.93  # another algorithm than the first replaces it when it takes less than this share of its time
+#: another algorithm than the first replaces it when it takes less than this share of its time; of the time of calls of
+#: so many seconds, which are further from a clock's and a scheduler's noise
+GAIN, LONG_GAIN, LONG_SECONDS = 0.93, 0.95, 5e-3
 _known: dict[str, str] = {}  # by the signature, which names all that a choice depends on
 
 
@@ -38,7 +40,7 @@ def default(groups: Groups, names: tuple[str, ...], threads: int) -> str:
 
 def measured(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...], threads: int) -> str:
     """The algorithm that takes the fewest seconds for operations of these shapes; the first one, unless another takes
-    less than `GAIN` of its seconds. Raises what `alone` raises.
+    less than `GAIN` of its seconds (`LONG_GAIN` of long ones). Raises what `alone` raises.
     """
     key = signature(groups, names, threads, target)
     if key not in _known:
@@ -134,10 +136,12 @@ def _measure(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...
     flush = np.zeros(FLUSH_BYTES // 8) if any(nbytes >= COLD_BYTES for _, nbytes in made.values()) else None
     times: dict[str, list[float]] = {name: [] for name in names}
     warm = lambda t: len(t) > CALLS and (sum(t) >= SECONDS or len(t) >= MOST_CALLS)
-    enough = warm if flush is None else lambda t: len(t) >= COLD_ROUNDS
+    cold = lambda t: len(t) >= COLD_ROUNDS or (len(t) >= LONG_ROUNDS and sum(t) >= COLD_SECONDS)
+    enough = warm if flush is None else cold
     while not all(map(enough, times.values())):
         for name, (call, _) in made.items():  # in turn, so that a change of the machine's speed meets all of them
-            call()
+            if flush is None or not times[name]:
+                call()
             for _ in range(CALLS if flush is None else 1):
                 if flush is not None:
                     flush += 1
@@ -146,6 +150,7 @@ def _measure(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...
                 times[name].append(time.perf_counter() - start)
     seconds = {name: min(t) for name, t in times.items()}  # what disturbs a call makes it longer
     best = min(names, key=lambda n: seconds[n])
-    chosen = best if seconds[best] < GAIN * seconds[names[0]] else names[0]
+    first = seconds[names[0]]
+    chosen = best if seconds[best] < (LONG_GAIN if first > LONG_SECONDS else GAIN) * first else names[0]
     _record(names).store(key, {"chosen": chosen, "seconds": seconds})
     return chosen

@@ -33,6 +33,7 @@ class Nested:
     steps: tuple[Step, ...]
     offsets: Mapping[Buffer, int]
     scratch: int  # number of the buffer that the temporaries are in
+    name: str  # in reports
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,16 +87,16 @@ class Step:
 
     @property
     def kernel(self) -> str:
-        """The name of its first kernel, as the families define it ("winograd_input"); "strips" or "loop" for steps
-        inside of it.
+        """The name of its first kernel, as the families define it ("winograd_input"); "strips", "items" or "loop"
+        for steps inside of it.
         """
-        kernels = (str(w.spec[0]) if isinstance(w, Kernel) else _NESTED.get(type(w), "") for w in self.words)
+        kernels = (str(w.spec[0]) if isinstance(w, Kernel) else _around(w) for w in self.words)
         return next(filter(None, kernels), "")
 
     @property
     def families(self) -> tuple[str, ...]:
         """The kernel families that it runs."""
-        kernels = (_family(w.spec) if isinstance(w, Kernel) else _NESTED.get(type(w), "") for w in self.words)
+        kernels = (_family(w.spec) if isinstance(w, Kernel) else _around(w) for w in self.words)
         return tuple(dict.fromkeys(filter(None, kernels)))
 
     @property
@@ -104,7 +105,9 @@ class Step:
         return next((w.steps for w in self.words if isinstance(w, Looped)), ()) if self.shared else ()
 
 
-_NESTED: dict[type, str] = {Nested: "strips", Looped: "loop"}
+def _around(word: Word) -> str:
+    """What steps inside of a step are in reports; "" for other words."""
+    return word.name if isinstance(word, Nested) else "loop" if isinstance(word, Looped) else ""
 
 
 def _family(spec: Spec) -> str:

@@ -1,146 +1,26 @@
 """Neighbouring groups computed strip by strip: what lies between them never leaves the L2 cache of its core.
 
-A pattern names groups that may be fused (1x1 -> depthwise or grouped -> 1x1, or two of these; attention) and the
-dimension of the last result that is cut. For each strip the partitioner gives the operations of that range,
-and the ordinary rules make their steps; the strips driver runs them one after the other on one thread.
+For each strip the partitioner gives the operations of that range of the last result, and the ordinary rules make their
+steps; the strips driver runs them one after the other on one thread.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 from ..native import layout as abi
-from ..program import Group, Op, Program, Unsupported, Value, external
-from ..rules.convolution import Convolution, convolution
-from ..rules.products import few_rows, product
-from .assembly import lifetimes
-from .context import Context, Packer
+from ..program import Group, Program, Unsupported, Value, external
+from .assembly import lifetimes, lower_all
+from .choice import default
+from .context import Context, Packer, Pick
 from .steps import Nested, Ref, Step, Word
 from .storage import Buffer, Storage, place
 
-SCRATCH_BYTES = 3 << 17  # of what lies between the layers of one strip: it stays in L2 beside weights and data
-WEIGHT_BYTES = 1 << 18  # of all layers of a strip: every strip reads them again, so they have to stay in L2 too
-NAMES = ("apart", "strips")
+STRIPS = "strips"  # their name in reports
 # of one operation each: its primitive, the shapes that it reads, its result's, its parameters
 Form = tuple[tuple[str, tuple[tuple[int, ...], ...], tuple[int, ...], str], ...]
 Ranges = tuple[tuple[int, int, int], ...]  # (axis, start, stop) of the result that a strip computes
-
-
-@dataclasses.dataclass(frozen=True)
-class Pattern:
-    """`count` groups that `fits` accepts may be cut along `axes` of the last result, the first of them in blocks of
-    one.
-    """
-
-    count: int
-    fits: Callable[[Sequence[Group]], bool]
-    axes: tuple[int, ...]
-
-
-def fused(ctx: Context, at: int) -> int:
-    """Appends one step for the groups from number `at` on if a pattern fits them, their weights fit `WEIGHT_BYTES`
-    bytes and it is faster; returns how many groups that are (0: none). What cannot be cut is not fused.
-    """
-    if ctx.rules.cut is None:
-        return 0
-    for pattern in PATTERNS:
-        groups = ctx.program.groups[at : at + pattern.count]
-        if (
-            len(groups) == pattern.count
-            and pattern.fits(groups)
-            and _linear(ctx, groups)
-            and _weight_bytes(ctx, groups) <= WEIGHT_BYTES
-        ):
-            strips = _ranges(groups[-1].out.shape, pattern.axes, _block(ctx, groups, pattern))
-            if len(strips) < 2 or ctx.choose(groups, NAMES) != "strips":
-                return 0
-            try:
-                _append(ctx, groups, strips, pattern.axes)
-            except (Unsupported, ValueError):  # the partitioner cannot cut it there
-                return 0
-            return pattern.count
-    return 0
-
-
-def _weight_bytes(ctx: Context, groups: Sequence[Group]) -> int:
-    return sum(v.nbytes for v in external(op for g in groups for op in g.ops) if v in ctx.consts)
-
-
-def _linear(ctx: Context, groups: Sequence[Group]) -> bool:
-    """Whether every group but the last is read by the next one alone, and by nothing outside."""
-    for group, following in zip(groups, groups[1:], strict=False):
-        out = group.out
-        inside = set(following.ops)
-        if out in ctx.program.outputs or not ctx.readers(out) or any(r not in inside for r in ctx.readers(out)):
-            return False
-    return True
-
-
-# -- patterns ---------------------------------------------------------------------------------------
-
-
-def _on_images(op: Op) -> Convolution | None:
-    """The geometry of a convolution of channels-last images that is no transposed one, and none of int8: what lies
-    between these is bytes that one step writes as the next one reads them, which strips, measured alone, would not.
-    """
-    conv = convolution(op)
-    plain = conv is not None and not conv.transposed and conv.image == conv.result == (0, 3, 1, 2)
-    return conv if plain and op.out.dtype != "int32" else None
-
-
-def _is_pointwise(op: Op) -> bool:
-    conv = _on_images(op)
-    return conv is not None and conv.groups == 1 and conv.pointwise
-
-
-def _is_grouped(op: Op) -> bool:
-    conv = _on_images(op)
-    return conv is not None and conv.groups > 1
-
-
-def _bottleneck(groups: Sequence[Group]) -> bool:
-    a, b, c = (g.anchor for g in groups)
-    return _is_pointwise(a) and _is_grouped(b) and _is_pointwise(c)
-
-
-def _separable(groups: Sequence[Group]) -> bool:
-    a, b = (g.anchor for g in groups)
-    return _is_grouped(a) and _is_pointwise(b)
-
-
-def _expanded(groups: Sequence[Group]) -> bool:
-    a, b = (g.anchor for g in groups)
-    return _is_pointwise(a) and _is_grouped(b)
-
-
-def _attention(groups: Sequence[Group]) -> bool:
-    """Scores, softmax and the weighted sum, all with the same leading batch dimensions (batch, head)."""
-    a, b, c = groups
-    first, last, softmax = a.anchor, c.anchor, {op.prim for op in b.ops}
-    rowwise = {"reduce_max", "exp"} <= softmax and b.out.shape == a.out.shape
-    products = first.prim == last.prim == "dot_general"
-    if products and any(_reads_only(op) for op in (first, last)):
-        return False
-    return products and rowwise and len(first.params["dimension_numbers"][1][0]) == 2
-
-
-def _reads_only(op: Op) -> bool:
-    """Whether the sides of a product are a few rows and large matrices: all threads read each of those together."""
-    found = product(op)
-    return few_rows(min(found.rows, found.columns), found.inner, max(found.rows, found.columns), found.groups)
-
-
-PATTERNS = (
-    Pattern(3, _bottleneck, (0, 1)),
-    Pattern(2, _separable, (0, 1)),
-    Pattern(2, _expanded, (0, 1)),
-    Pattern(3, _attention, (0, 2)),
-)
-
-
-# -- strips -------------------------------------------------------------------------------------------
 
 
 class _Buffers:
@@ -165,14 +45,10 @@ class _Buffers:
 class _Strip(Context):
     """What the rules see of one strip: a program of its own, whose weights and outside values are the outer one's."""
 
-    def __init__(self, outer: Context, program: Program, buffers: _Buffers):
+    def __init__(self, outer: Context, program: Program, buffers: _Buffers, pick: Pick = default, fuses: bool = False):
         self.outer, self.buffers = outer, buffers
-        super().__init__(
-            program,
-            outer.target,
-            1,
-            dataclasses.replace(outer.rules, pick=lambda groups, names, threads: names[0], cut=None, convert=None),
-        )
+        rules = dataclasses.replace(outer.rules, pick=pick, cut=outer.rules.cut if fuses else None, convert=None)
+        super().__init__(program, outer.target, 1, rules)
 
     def pack(self, nbytes: int, packer: Packer, key: Hashable) -> Ref:
         ref = self.outer.pack(nbytes, packer, key)
@@ -193,7 +69,19 @@ class _Built:
     nbytes: int
 
 
-def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges], axes: tuple[int, ...]) -> None:
+def append(
+    ctx: Context,
+    groups: Sequence[Group],
+    strips: Sequence[Ranges],
+    axes: tuple[int, ...],
+    name: str = STRIPS,
+    pick: Pick = default,
+    fuses: bool = False,
+) -> None:
+    """Appends one step for groups whose last result is cut into `strips` along `axes`; reports call it `name`, `pick`
+    chooses among the algorithms of a strip, and `fuses` says whether its groups may be cut once more. Raises
+    `Unsupported` or `ValueError` where they cannot be cut so.
+    """
     last, alias = _distinct(groups[:-1], groups[-1])
     out = ctx.output(last.out)
     buffers = _Buffers()
@@ -211,17 +99,15 @@ def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges], axe
         places[result] = Storage(b, 0, result.shape, out.strides, ((0, 0),) * len(out.shape))
         chosen.append(part.form)
         if part.form not in forms:
-            forms[part.form] = _built(_Strip(ctx, part.program, buffers), places)
-    _step(ctx, buffers, forms, chosen, out.buffer, len(groups))
+            forms[part.form] = _built(_Strip(ctx, part.program, buffers, pick, fuses), places)
+    _step(ctx, buffers, forms, chosen, out.buffer, len(groups), name)
 
 
 def _built(strip: _Strip, places: Mapping[Value, Storage]) -> _Built:
     """The steps of a strip whose outside values have these places."""
     for v, storage in places.items():
         strip.place(v, storage)
-    for i, group in enumerate(strip.program.groups):
-        strip.group = i
-        strip.rules.lower(strip, group)
+    lower_all(strip)
     strip.prune()
     return _Built(tuple(strip.steps), *place(lifetimes(strip.steps)))
 
@@ -261,31 +147,6 @@ def _distinct(before: Sequence[Group], last: Group) -> tuple[Group, dict[Value, 
         for op in last.ops
     }
     return Group(tuple(renamed.values()), renamed[last.anchor]), {new: old for old, new in names.items()}
-
-
-def _ranges(shape: tuple[int, ...], axes: tuple[int, ...], block: int) -> list[Ranges]:
-    """Every strip's range on the axes: the last one in blocks, those before in ones (an axis that is not cut has no
-    range).
-    """
-    found: list[Ranges] = [()]
-    for axis in axes:
-        step = block if axis == axes[-1] else 1
-        if step >= shape[axis]:
-            continue
-        found = [(*r, (axis, a, min(a + step, shape[axis]))) for r in found for a in range(0, shape[axis], step)]
-    return found
-
-
-def _block(ctx: Context, groups: Sequence[Group], pattern: Pattern) -> int:
-    """Rows (or heads) a strip so that what is between the layers fits SCRATCH_BYTES and every thread gets several
-    strips.
-    """
-    *outer, axis = pattern.axes
-    shape = groups[-1].out.shape
-    repeats = math.prod(shape[a] for a in outer)
-    between = sum(4 * g.out.size for g in groups[:-1]) // repeats
-    strips = max(-(-between // SCRATCH_BYTES), min(shape[axis], -(-3 * ctx.threads // repeats)))
-    return max(1, shape[axis] // strips)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -380,13 +241,14 @@ def _step(
     chosen: Sequence[Hashable],
     out: Buffer,
     span: int,
+    name: str = STRIPS,
 ) -> None:
     if len(buffers.sources) + 1 > abi.STRIP_BUFFERS:
         raise Unsupported(f"{len(buffers.sources)} buffers in a strip")
     n = len(buffers.sources)
     base, nested = 0, {}
     for key, built in forms.items():
-        nested[key] = Nested(built.steps, {b: o + base for b, o in built.offsets.items()}, n)
+        nested[key] = Nested(built.steps, {b: o + base for b, o in built.offsets.items()}, n, name)
         base += built.nbytes
     kept = ("strips", object()) if any(built.cleared for built in forms.values()) else None  # borders stay zero
     scratch = Buffer("temp", base * (ctx.threads + 1), geometry=kept)

@@ -1,0 +1,166 @@
+"""Which neighbouring groups may be computed strip by strip: 1x1 -> depthwise or grouped -> 1x1, or two of these, and
+attention; and along which dimensions of the last result they are cut.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+from ..program import Group, Op, Unsupported, external
+from ..rules.convolution import Convolution, convolution
+from ..rules.products import few_rows, product
+from .context import Context
+from .strips import STRIPS, Ranges, append
+
+SCRATCH_BYTES = 3 << 17  # of what lies between the layers of one strip: it stays in L2 beside weights and data
+WEIGHT_BYTES = 1 << 18  # of all layers of a strip: every strip reads them again, so they have to stay in L2 too
+NAMES = ("apart", STRIPS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pattern:
+    """`count` groups that `fits` accepts may be cut along `axes` of the last result, the first of them in blocks of
+    one.
+    """
+
+    count: int
+    fits: Callable[[Sequence[Group]], bool]
+    axes: tuple[int, ...]
+
+
+def fused(ctx: Context, at: int) -> int:
+    """Appends one step for the groups from number `at` on if a pattern fits them, their weights fit `WEIGHT_BYTES`
+    bytes and it is faster; returns how many groups that are (0: none). What cannot be cut is not fused.
+    """
+    for pattern in PATTERNS:
+        groups = ctx.program.groups[at : at + pattern.count]
+        if (
+            len(groups) == pattern.count
+            and pattern.fits(groups)
+            and _linear(ctx, groups)
+            and _weight_bytes(ctx, groups) <= WEIGHT_BYTES
+        ):
+            strips = _ranges(groups[-1].out.shape, pattern.axes, _block(ctx, groups, pattern))
+            if len(strips) < 2 or ctx.choose(groups, NAMES) != STRIPS:
+                return 0
+            try:
+                append(ctx, groups, strips, pattern.axes)
+            except (Unsupported, ValueError):  # the partitioner cannot cut it there
+                return 0
+            return pattern.count
+    return 0
+
+
+def fusible(groups: Sequence[Group]) -> bool:
+    """Whether a pattern fits some of these groups."""
+    windows = ((p, groups[i : i + p.count]) for p in PATTERNS for i in range(len(groups) - p.count + 1))
+    return any(p.fits(window) for p, window in windows)
+
+
+def _weight_bytes(ctx: Context, groups: Sequence[Group]) -> int:
+    return sum(v.nbytes for v in external(op for g in groups for op in g.ops) if v in ctx.consts)
+
+
+def _linear(ctx: Context, groups: Sequence[Group]) -> bool:
+    """Whether every group but the last is read by the next one alone, and by nothing outside."""
+    for group, following in zip(groups, groups[1:], strict=False):
+        out = group.out
+        inside = set(following.ops)
+        if out in ctx.program.outputs or not ctx.readers(out) or any(r not in inside for r in ctx.readers(out)):
+            return False
+    return True
+
+
+# -- patterns ---------------------------------------------------------------------------------------
+
+
+def _on_images(op: Op) -> Convolution | None:
+    """The geometry of a convolution of channels-last images that is no transposed one, and none of int8: what lies
+    between these is bytes that one step writes as the next one reads them, which strips, measured alone, would not.
+    """
+    conv = convolution(op)
+    plain = conv is not None and not conv.transposed and conv.image == conv.result == (0, 3, 1, 2)
+    return conv if plain and op.out.dtype != "int32" else None
+
+
+def _is_pointwise(op: Op) -> bool:
+    conv = _on_images(op)
+    return conv is not None and conv.groups == 1 and conv.pointwise
+
+
+def _is_grouped(op: Op) -> bool:
+    conv = _on_images(op)
+    return conv is not None and conv.groups > 1
+
+
+def _bottleneck(groups: Sequence[Group]) -> bool:
+    a, b, c = (g.anchor for g in groups)
+    return _is_pointwise(a) and _is_grouped(b) and _is_pointwise(c)
+
+
+def _separable(groups: Sequence[Group]) -> bool:
+    a, b = (g.anchor for g in groups)
+    return _is_grouped(a) and _is_pointwise(b)
+
+
+def _expanded(groups: Sequence[Group]) -> bool:
+    a, b = (g.anchor for g in groups)
+    return _is_pointwise(a) and _is_grouped(b)
+
+
+def _attention(groups: Sequence[Group]) -> bool:
+    """Scores, softmax and the weighted sum, all with the same leading batch dimensions (batch, head)."""
+    a, b, c = groups
+    first, last, softmax = a.anchor, c.anchor, {op.prim for op in b.ops}
+    rowwise = {"reduce_max", "exp"} <= softmax and b.out.shape == a.out.shape
+    products = first.prim == last.prim == "dot_general"
+    if products and any(_reads_only(op) for op in (first, last)):
+        return False
+    return products and rowwise and len(first.params["dimension_numbers"][1][0]) == 2
+
+
+def _reads_only(op: Op) -> bool:
+    """Whether the sides of a product are a few rows and large matrices: all threads read each of those together."""
+    found = product(op)
+    return few_rows(min(found.rows, found.columns), found.inner, max(found.rows, found.columns), found.groups)
+
+
+PATTERNS = (
+    Pattern(3, _bottleneck, (0, 1)),
+    Pattern(2, _separable, (0, 1)),
+    Pattern(2, _expanded, (0, 1)),
+    Pattern(3, _attention, (0, 2)),
+)
+
+
+# -- cuts ---------------------------------------------------------------------------------------------
+
+
+def _ranges(shape: tuple[int, ...], axes: tuple[int, ...], block: int) -> list[Ranges]:
+    """Every strip's range on the axes: the last one in blocks, those before in ones (an axis that is not cut has no
+    range).
+    """
+    found: list[Ranges] = [()]
+    for axis in axes:
+        step = block if axis == axes[-1] else 1
+        if step >= shape[axis]:
+            continue
+        found = [(*r, (axis, a, min(a + step, shape[axis]))) for r in found for a in range(0, shape[axis], step)]
+    return found
+
+
+def _block(ctx: Context, groups: Sequence[Group], pattern: Pattern) -> int:
+    """Rows (or heads) a strip so that what is between the layers fits SCRATCH_BYTES and every thread gets several
+    strips.
+    """
+    *outer, axis = pattern.axes
+    shape = groups[-1].out.shape
+    repeats = math.prod(shape[a] for a in outer)
+    between = sum(4 * g.out.size for g in groups[:-1]) // repeats
+    strips = max(-(-between // SCRATCH_BYTES), min(shape[axis], -(-3 * ctx.threads // repeats)))
+    return max(1, shape[axis] // strips)
+
+
+__all__ = ["NAMES", "fused", "fusible"]
