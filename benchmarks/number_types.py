@@ -28,13 +28,14 @@ from xcoexec.papers.source import commit
 from xcoexec.tools import bench
 from xcoexec.tools.lines import append
 from xcoexec.tools.machine import environment
+from xcoexec.tools.oracle import error
 
 from . import onnx_graphs, onnx_int8, openvino_graphs, peers
 from .quantised import MODELS, quantised
 
 KINDS = ("f32", "bf16", "int8")
 ROUNDS, SECONDS = 8, 0.25
-HEAD = ("model", "batch", "type", "xcoexec ms", "OpenVINO ms", "ORT ms", "ratio to the better", "of f32's time", "ran")
+HEAD = ("model", "batch", "type", "xcoexec ms", "OpenVINO ms", "ORT ms", "ratio to the better", "of f32's time", "apart", "ran")
 PEERS = ("openvino", "onnxruntime")
 
 
@@ -73,13 +74,17 @@ def onnxruntime(name: str, kind: str, batch: int, threads: int) -> tuple[Callabl
 
 
 def measure(name: str, batch: int, threads: int, kinds: Sequence[str]) -> dict[str, Any]:
-    """Median milliseconds of each contestant with their quartiles, and what ran."""
+    """Median milliseconds of each contestant with their quartiles, what ran, and how far the results of each type are
+    from `jax.jit`'s of the same network (`apart`, of the largest value).
+    """
     calls: dict[str, Callable[[], Any]] = {}
     ran: dict[str, Any] = {}
+    apart: dict[str, float] = {}
+    first = lambda tree: np.asarray(jax.tree_util.tree_leaves(tree)[0], np.float32)
     for kind in kinds:
         fn, weights, x = network(name, batch, kind)
         fast = xcoexec.jit(fn, strategy="host", threads=threads, strict=True, wait=True).bind(weights)
-        jax.block_until_ready(fast(x))
+        apart[kind] = error(first(fast(x)), first(jax.jit(fn)(weights, x)))
         calls[f"xcoexec {kind}"] = lambda fast=fast, x=x: jax.block_until_ready(fast(x))
         families = [a for layer in fast.report().layers for a in layer.algorithm.split("+")]
         ran[f"xcoexec {kind}"] = {a: families.count(a) for a in sorted(set(families))}
@@ -96,6 +101,7 @@ def measure(name: str, batch: int, threads: int, kinds: Sequence[str]) -> dict[s
         "ms": {k: s * 1e3 for k, s in seconds.items()},
         "quartiles": spread,
         "ran": ran,
+        "apart": apart,
     }
 
 
@@ -108,7 +114,7 @@ def rows(record: dict[str, Any], kinds: Sequence[str]) -> list[list[str]]:
         share = f"{ours / ms['xcoexec f32']:.2f}" if "xcoexec f32" in ms else "-"
         times = [f"{ours:.2f}", *("-" if t is None else f"{t:.2f}" for t in theirs), f"{ours / best:.2f}", share]
         most = max(record["ran"][f"xcoexec {kind}"].items(), key=lambda item: item[1])[0]
-        found.append([record["model"], str(record["batch"]), kind, *times, most])
+        found.append([record["model"], str(record["batch"]), kind, *times, f"{record['apart'][kind]:.0e}", most])
     return found
 
 
@@ -131,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             lines += rows(record, given.kinds)
             about = {"commit": commit(), "began": time.strftime("%Y-%m-%dT%H:%M:%S")}
             append(given.folder / "number_types.jsonl", {**record, **environment(), **about})
-    print(columns(lines, (1, *range(3, 8))))
+    print(columns(lines, (1, *range(3, 9))))
 
 
 if __name__ == "__main__":
