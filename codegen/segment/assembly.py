@@ -54,11 +54,7 @@ class Segment:
         """The kernel families that each group of the program runs, in order ("view": no work at all)."""
         names: list[dict[str, None]] = [{} for _ in self.program.groups]
         for step in self.steps:
-            for group in names[step.group : step.group + step.span]:
-                group.update(dict.fromkeys(step.families))
-            for word in step.words:
-                for inner in word.steps if isinstance(word, Nested) else ():
-                    names[step.group + inner.group].update(dict.fromkeys(inner.families))
+            _name(names, step)
         return tuple("+".join(n) or "view" for n in names)
 
     @property
@@ -89,6 +85,16 @@ def compile_segment(program: Program, target: Target, threads: int, runtime: Run
     ctx.prune()
     ctx.blob.index = len(program.inputs) + len(ctx.raw)
     return _assemble(ctx, runtime)
+
+
+def _name(names: list[dict[str, None]], step: Step, first: int = 0) -> None:
+    """Notes the families of a step, and of steps inside of it, at its groups; `first`: the one that it counts from."""
+    at = first + step.group
+    for group in names[at : at + step.span]:
+        group.update(dict.fromkeys(step.families))
+    for word in step.words:
+        for inner in word.steps if isinstance(word, Nested) else ():
+            _name(names, inner, at)
 
 
 def lower_all(ctx: Context) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..program import Group, Op, Unsupported, Value, external
 from .choice import likely
 from .context import Context, Groups
-from .patterns import fusible
+from .patterns import fusible, weight_bytes
 from .strips import append
 
 #: all layers of a batch one after the other; or of an item, some of them strip by strip; or each of them whole; or of
@@ -105,6 +105,5 @@ def _divides(ctx: Context, number: int, items: int, again: float) -> bool:
 
 def _bytes(ctx: Context, group: Group) -> tuple[int, int]:
     """Bytes of weights that a group reads, and of what else it reads and makes, as kernels hold it."""
-    read = external(group.ops)
-    weights = sum(v.nbytes for v in read if v in ctx.consts)
-    return weights, 4 * (group.out.size + sum(v.size for v in read if v not in ctx.consts))
+    moved = group.out.size + sum(v.size for v in external(group.ops) if v not in ctx.consts)
+    return weight_bytes(ctx, (group,)), 4 * moved

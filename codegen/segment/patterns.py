@@ -40,7 +40,7 @@ def fused(ctx: Context, at: int) -> int:
             len(groups) == pattern.count
             and pattern.fits(groups)
             and _linear(ctx, groups)
-            and _weight_bytes(ctx, groups) <= WEIGHT_BYTES
+            and weight_bytes(ctx, groups) <= WEIGHT_BYTES
         ):
             strips = _ranges(groups[-1].out.shape, pattern.axes, _block(ctx, groups, pattern))
             if len(strips) < 2 or ctx.choose(groups, NAMES) != STRIPS:
@@ -59,7 +59,8 @@ def fusible(groups: Sequence[Group]) -> bool:
     return any(p.fits(window) for p, window in windows)
 
 
-def _weight_bytes(ctx: Context, groups: Sequence[Group]) -> int:
+def weight_bytes(ctx: Context, groups: Sequence[Group]) -> int:
+    """Bytes of the weights that groups read."""
     return sum(v.nbytes for v in external(op for g in groups for op in g.ops) if v in ctx.consts)
 
 
@@ -163,4 +164,4 @@ def _block(ctx: Context, groups: Sequence[Group], pattern: Pattern) -> int:
     return max(1, shape[axis] // strips)
 
 
-__all__ = ["NAMES", "fused", "fusible"]
+__all__ = ["NAMES", "fused", "fusible", "weight_bytes"]
