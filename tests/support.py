@@ -129,12 +129,16 @@ def assert_on_host(bound: Any) -> None:
     assert any(x.measured is not None for x in report.layers)
 
 
-def build_on(relay: Relay | None, fn: Any, weights: Any, x: Any, plan: Any, threads: int = 2) -> Executable:
-    """`fn` on a device behind `relay`: a forced plan, or a function that makes one of the graph."""
+def build_on(
+    relay: Relay | None, fn: Any, weights: Any, x: Any, plan: Any, threads: int = 2, inside: int = 0
+) -> Executable:
+    """`fn` on a device behind `relay`: a forced plan, or a function that makes one of the graph; `inside`: as in
+    `executable`.
+    """
     folded, graph = stages_of(fn, weights, x, weights=1)
     made = plan(graph) if callable(plan) else forced(graph, plan)
     lowered = lower(graph, folded, made.placements, lambda p: host.build(p, threads, cut=split), relay)
-    return executable(made, lowered, jax.tree_util.tree_leaves(weights), ())
+    return executable(made, lowered, jax.tree_util.tree_leaves(weights), (), inside=inside)
 
 
 def moved(plan: Plan, reads: str, writes: str) -> Callable[[LayerGraph], Plan]:

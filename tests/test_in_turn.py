@@ -95,6 +95,34 @@ def test_each_program_takes_what_it_reads_alone(relay: Relay) -> None:
     assert max(len(p.consts) for p in parts) < len(exe.lowered.consts)
 
 
+@pytest.mark.parametrize("programs", [1, 2, 3])
+@pytest.mark.parametrize("strategy", ["device", "host", "codl"])
+def test_constants_inside_of_programs(relay: Relay, strategy: str, programs: int) -> None:
+    """The smallest ones first, as many as may be: results are the same, and calls hand over the others alone."""
+    plan = lambda g: _plan(g, strategy, programs)
+    outside = build_on(relay, residual, W, X, plan)
+    assert outside.lowered is not None and not outside.lowered.inside
+    sizes = sorted(v.nbytes for v in outside.lowered.consts)
+    want = [np.asarray(v) for v in outside.call([X])]
+    for fit in {0, len(sizes) // 2, len(sizes)}:
+        exe = build_on(relay, residual, W, X, plan, inside=sum(sizes[:fit]))
+        assert exe.lowered is not None and len(exe.lowered.inside) == fit
+        assert len(exe.lowered.consts) == len(sizes) - fit
+        assert sorted(v.nbytes for v in exe.lowered.inside) == sizes[:fit]
+        parts = sections(exe.lowered, programs)
+        assert not set(exe.lowered.inside) & {v for p in parts for v in (*p.reads, *p.consts, *p.gives)}
+        assert exe.compiled is not None
+        exe.compiled([jax.ShapeDtypeStruct(X.shape, X.dtype)])
+        for _ in range(2):
+            for a, b in zip(jax.block_until_ready(exe.call([X])), want, strict=True):
+                np.testing.assert_allclose(np.asarray(a), b, rtol=1e-6, atol=1e-6)
+
+
+def test_on_the_callers_own_cores_none_are_inside() -> None:
+    exe = build_on(None, residual, W, X, lambda g: _plan(g, "device", 1), inside=1 << 20)
+    assert exe.lowered is not None and exe.lowered.consts and not exe.lowered.inside
+
+
 def test_they_are_compiled_before_the_first_call(relay: Relay) -> None:
     """Of shapes and types alone, and no call compiles again."""
     exe = build_on(relay, residual, W, X, lambda g: _plan(g, "device", 3))

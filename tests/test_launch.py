@@ -153,7 +153,7 @@ def test_the_compiler_is_asked_for_them(monkeypatch: pytest.MonkeyPatch, relay: 
     """What the user asks of the compiler stands above it."""
     s = _planning(relay, ALONE)
     seen: list[Any] = []
-    monkeypatch.setattr("xcoexec.session.attempt.executable", lambda *args: seen.append(args[4]))
+    monkeypatch.setattr("xcoexec.session.attempt.executable", lambda *args, **_: seen.append(args[4]))
     plan = Plan("test", _on_device(s), s.graph.key)
     for graphs in (False, True):
         s.executable(dataclasses.replace(plan, graphs=graphs))
@@ -183,7 +183,7 @@ def test_on_several_devices_kernels_are_tried_one_by_one(
 def test_what_launches_them_one_by_one(monkeypatch: pytest.MonkeyPatch, relay: Relay) -> None:
     monkeypatch.setattr(standin, "SINGLY", {"xla_gpu_graph_min_graph_size": 99})
     s, seen = _planning(relay, ALONE), list[Any]()
-    monkeypatch.setattr("xcoexec.session.attempt.executable", lambda *args: seen.append(args[4]))
+    monkeypatch.setattr("xcoexec.session.attempt.executable", lambda *args, **_: seen.append(args[4]))
     plan = Plan("test", _on_device(s), s.graph.key, singly=True)
     s.executable(plan)
     assert seen[-1]["xla_gpu_graph_min_graph_size"] == 99

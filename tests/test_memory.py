@@ -400,7 +400,7 @@ def test_shares_that_are_moved_keep_to_the_room_that_xla_leaves(
     """Balancing fills the device up to the last byte that it may have."""
     limit, scratch, times = NEEDED // 2, 30_000, itertools.count()
 
-    def filled(graph: LayerGraph, placements: Sequence[Placement], lowered: object) -> tuple[Placement, ...]:
+    def filled(graph: LayerGraph, placements: Sequence[Placement], *_: object) -> tuple[Placement, ...]:
         next(times)
         shared = lambda p, p_cpu: dataclasses.replace(p, p_cpu=p_cpu) if p.half == SPLIT else p
         fewer = (tuple(shared(p, step / 64) for p in placements) for step in range(65))

@@ -330,6 +330,40 @@ def test_shares_move_to_the_faster_half(relay: Relay, monkeypatch: pytest.Monkey
         assert [p.p_cpu for p in places[:3]] == [pytest.approx(expected)] * 3
 
 
+def test_shares_that_were_measured_count_more_than_lines_between_them(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device whose time goes in steps: the first correction overshoots, the second one knows both sides."""
+    exe = build_on(relay, _residual, WEIGHTS, X, _chain(0, 3, 0.5))
+    lowered, graph = exe.lowered, stages_of(_residual, WEIGHTS, X, weights=1)[1]
+    assert lowered is not None
+    rows, seen, at = 11, rebalance.Seen(), 6
+    jax.block_until_ready(exe.call([X]))
+    took = {6: (300e-6, 189e-6), 5: (290e-6, 205e-6), 4: (200e-6, 247e-6), 3: (150e-6, 247e-6)}
+    monkeypatch.setattr(rebalance, "halves", lambda *_: rebalance.HalfSeconds(*took[at], sum(took[at])))
+    places, tried = exe.plan.placements, [at]
+    for _ in range(3):
+        places = rebalance.rebalanced(graph, places, lowered, seen)
+        at = round(places[0].p_cpu * rows)
+        tried.append(at)
+    assert tried == [6, 5, 4, 4] and set(seen) == {2} and set(seen[2]) == {6, 5, 4}
+    assert min(took, key=lambda k: max(took[k])) in (3, 4) and max(took[tried[-1]]) == 247e-6
+
+
+@pytest.mark.parametrize("size, granule", [(14, 1), (11, 1), (48, 16), (50, 16), (3, 2), (1, 1)])
+def test_shares_end_where_neither_half_is_alone(size: int, granule: int) -> None:
+    """Whatever was measured, each half keeps a whole granule, and the best measured share is never left for a worse."""
+    rng = np.random.default_rng(size)
+    valid = [c for c in range(granule, size, granule) if c <= size - granule]
+    for _ in range(50):
+        cuts = rng.choice(valid, size=rng.integers(1, len(valid) + 1), replace=False) if valid else [0]
+        points = {int(c): rebalance.HalfSeconds(*rng.uniform(1e-5, 1e-3, 2), 1.0) for c in cuts}
+        found = rebalance._best_cut(points, size, granule)
+        assert found in (valid or points)
+        if len(points) == len(valid):
+            assert found == min(points, key=lambda c: max(points[c].host, points[c].device))
+
+
 def test_the_timeline_has_both_clocks(relay: Relay) -> None:
     exe = build_on(relay, _residual, WEIGHTS, X, _chain(0, 3, 0.5))
     graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]

@@ -17,6 +17,10 @@ from ..ir.plan import Plan
 from .lower import Lowered
 from .programs import Flat, Section, in_turn, sections
 
+#: of a program's constants that are part of it: each one that a call hands over takes the launching thread 1 to 2 us,
+#: before the device begins. They lie on the device once more, as XLA keeps them with the program.
+INSIDE_BYTES = 32 << 20
+
 
 class Caller(Protocol):
     """Calls an executable whose constants change."""
@@ -73,6 +77,7 @@ def executable(
     caller: Callable[[Lowered, Sequence[jax.Array]], Caller] | None = None,
     where: jax.Device | None = None,
     blobs: Sequence[jax.Array] | None = None,
+    inside: int = 0,
 ) -> Executable:
     """Packs the weights and wraps the lowered function in `jax.jit`; `weights` are leaves of the shapes that were
     traced, `donated`: positions among the inputs.
@@ -80,11 +85,14 @@ def executable(
     `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it
     changes: then the call raises `Stale`. `committed`: results stay on the device whatever lies where of the inputs.
     `caller`: who calls, of the constants that calls begin with (None: they never change). `where`, `blobs`: as in
-    `Lowered.arguments`.
+    `Lowered.arguments`. `inside`: bytes of constants that may be part of a device's program (see `INSIDE_BYTES`).
     """
     began = time.thread_time()
-    args = tuple(lowered.arguments(weights, where, blobs))
-    seconds, n = time.thread_time() - began, len(args)
+    args: Sequence[jax.Array] = lowered.arguments(weights, where, blobs)
+    seconds = time.thread_time() - began
+    if caller is None:
+        lowered, args = lowered.with_inside(args, inside)
+    n = len(args)
 
     fn = checked(lambda *flat: lowered(flat[:n], flat[n:], donated), made_for)
     options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
@@ -98,7 +106,7 @@ def executable(
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
     call = (lambda leaves: jitted(*args, *leaves)) if calls is None else functools.partial(calls.call, jitted)
     program = functools.partial(jitted, *args) if calls is None and not donated else None
-    blobs = args[len(lowered.consts) :]
+    blobs = tuple(args[len(lowered.consts) :])
     return Executable(plan, call, lowered, None, compiled, seconds, calls, blobs=blobs, program=program)
 
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
@@ -30,7 +31,8 @@ from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lowered:
-    """The units of a plan in order; `consts` the constants that the function takes, in order, before the blobs.
+    """The units of a plan in order; `consts` the constants that the function takes, in order, before the blobs;
+    `inside`: those that are part of its program.
 
     With a `relay` the device half is a device of its own and host units are asynchronous calls; `fetches`: weights that
     it takes from host memory at every call, in their order; `faults`: what went wrong in these calls.
@@ -45,6 +47,7 @@ class Lowered:
     sites: dict[HostUnit, Site] = dataclasses.field(default_factory=dict)
     fetches: dict[tuple[DeviceUnit, Value], Fetch] = dataclasses.field(default_factory=dict)
     faults: Faults = dataclasses.field(default_factory=Faults)
+    inside: Mapping[Value, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
     def device(self) -> Device:
@@ -86,6 +89,23 @@ class Lowered:
         self.fetches.update((key, Fetch(relay, known[key[1]], self.faults)) for key in streamed)
         return args
 
+    def with_inside(self, args: Sequence[jax.Array], most: int) -> tuple[Lowered, list[jax.Array]]:
+        """The same with constants, the smallest ones first, as parts of the program, and the others; `args`: those of
+        `arguments`, `most`: bytes of all that may be parts. Only on a device of its own.
+        """
+        found, held = dict[Value, np.ndarray](), 0
+        pairs = [*zip(self.consts, args, strict=True)] if self.device.apart and most else []
+        plain = [pair for pair in pairs if isinstance(pair[1].dtype, np.dtype)]  # no keys of random numbers
+        for v, x in sorted(plain, key=lambda pair: pair[1].nbytes):
+            held += x.nbytes
+            if held > most:
+                break
+            found[v] = np.asarray(x)
+        left = [(v, x) for v, x in pairs if v not in found]
+        if not found:
+            return self, [*args]
+        return dataclasses.replace(self, consts=tuple(v for v, _ in left), inside=found), [x for _, x in left]
+
     def _first(self) -> Value:
         """The smallest input that the first unit with any reads: what is enqueued before it comes before everything."""
         inputs = set(self.folded.inputs)
@@ -104,6 +124,7 @@ class Lowered:
         positions of inputs that a call gives away, whose memory results may take.
         """
         env: dict[Value, jax.Array] = dict(zip(self.folded.inputs, inputs, strict=True))
+        env.update((v, jnp.asarray(x)) for v, x in self.inside.items())
         env.update(zip(self.consts, consts, strict=False))
         turned_back(env, self.turned)
         if not self.device.apart:

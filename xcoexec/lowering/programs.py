@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 import jax
+import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ..codegen.program import Literal, Value, external
@@ -25,19 +26,21 @@ LEAST = 8  # of the device's layers, whole ones or parts, that a program has at 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Section:
     """Units that are one program. It takes `consts` and `reads`, which are inputs of the call and what sections before
-    give, and returns what it `gives` to later ones, then `results`: (place among the function's, what is there, whether
-    it is of weak type).
+    give, has the constants `inside`, and returns what it `gives` to later ones, then `results`: (place among the
+    function's, what is there, whether it is of weak type).
     """
 
     units: tuple[Unit, ...]
     consts: tuple[Value, ...]
+    inside: tuple[Value, ...]
     reads: tuple[Value, ...]
     gives: tuple[Value, ...]
     results: tuple[tuple[int, Value | Literal, bool], ...]
 
     def __call__(self, lowered: Lowered, flat: Sequence[jax.Array]) -> list[jax.Array]:
         """The computation as JAX traces it: constants and what it reads in, what it gives and results out."""
-        env = dict(zip((*self.consts, *self.reads), flat, strict=True))
+        env = {v: jnp.asarray(lowered.inside[v]) for v in self.inside}
+        env.update(zip((*self.consts, *self.reads), flat, strict=True))
         turned_back(env, lowered.turned)
         halves = Asynchronous(env, lowered.sites, {}, None)
         halves.run(self.units)
@@ -53,7 +56,8 @@ def sections(lowered: Lowered, count: int) -> tuple[Section, ...]:
         return ()
     runs = [lowered.units[a:b] for a, b in zip([0, *cuts], [*cuts, len(lowered.units)], strict=True)]
     made = [{v for u in run for v in _made(u)} for run in runs]
-    reads = [tuple(_read(run, set(lowered.consts))) for run in runs]
+    known = {*lowered.consts, *lowered.inside}
+    reads = [tuple(_read(run, known)) for run in runs]
     last = len(runs) - 1
     home = lambda v: next((i for i, there in enumerate(made) if v in there), last)
     found = []
@@ -62,9 +66,9 @@ def sections(lowered: Lowered, count: int) -> tuple[Section, ...]:
         outside = [v for _, v, _ in mine if isinstance(v, Value) and v not in made[i]]
         wanted = dict.fromkeys(v for later in reads[i + 1 :] for v in later if home(v) == i)
         needs = {v for u in run if not isinstance(u, HostUnit) for v in external(u.ops)} | set(outside)
-        consts = tuple(v for v in lowered.consts if v in needs)
-        inputs = dict.fromkeys((*reads[i], *(v for v in outside if v not in consts)))
-        found.append(Section(tuple(run), consts, tuple(inputs), tuple(wanted), mine))
+        consts, inside = (tuple(v for v in some if v in needs) for some in (lowered.consts, lowered.inside))
+        inputs = dict.fromkeys((*reads[i], *(v for v in outside if v not in known)))
+        found.append(Section(tuple(run), consts, inside, tuple(inputs), tuple(wanted), mine))
     return tuple(found)
 
 

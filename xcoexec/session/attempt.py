@@ -19,7 +19,7 @@ from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
 from ..ir.placement import bare
 from ..ir.plan import Plan
-from ..lowering.executable import Executable, executable, local
+from ..lowering.executable import INSIDE_BYTES, Executable, executable, local
 from ..lowering.lower import Lowered, lower
 from ..lowering.shards import Shards
 from ..measure.device_layers import to_predict
@@ -156,7 +156,8 @@ class Attempt:
         if p.shards is not None:
             return self._on_all(plan, lowered, p.shards, options)
         about = (options, configuration(), p.committed, p.caller if p.banks else None)
-        return executable(plan, lowered, p.weights, p.donated, *about)
+        alone = self.machine.limit is None and not p.step
+        return executable(plan, lowered, p.weights, p.donated, *about, inside=INSIDE_BYTES if alone else 0)
 
     def _on_all(self, plan: Plan, lowered: Lowered, shards: Shards, options: Mapping[str, object]) -> Executable:
         """A plan on the devices of a call's shards: one program where the host half has no part in it, else lowered for

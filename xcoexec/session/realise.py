@@ -20,7 +20,7 @@ from ..measure.timing import ROUND_SECONDS, alone, alternate
 from ..planning.memory import usage
 from ..planning.strategies import RIVALS, STRATEGIES, Strategy
 from .attempt import Attempt, lowered_of
-from .rebalance import rebalanced, slowdown
+from .rebalance import Seen, rebalanced, slowdown
 
 log = logging.getLogger("xcoexec")
 
@@ -106,9 +106,9 @@ def own_kernels_too(s: Attempt, exe: Executable) -> Executable:
 
 def _balanced(s: Attempt, exe: Executable) -> Executable:
     """An executable; on a device with shares that are moved until what both halves measured agrees with them."""
-    tried = [exe]
+    tried, seen = [exe], Seen()
     for _ in range(BALANCING if s.machine.apart else 0):
-        places = _measured_shares(s, tried[-1])
+        places = _measured_shares(s, tried[-1], seen)
         moved = dataclasses.replace(exe.plan, placements=places)
         if any(places == e.plan.placements for e in tried) or not s.fits(moved):
             break
@@ -118,10 +118,12 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
     return tried[int(np.argmin(_briefly(s, tried)))]
 
 
-def _measured_shares(s: Attempt, exe: Executable) -> tuple[Placement, ...]:
-    """The placements of an executable's plan with shares as both halves measured them in a few calls."""
+def _measured_shares(s: Attempt, exe: Executable, seen: Seen) -> tuple[Placement, ...]:
+    """The placements of an executable's plan with shares as both halves measured them in a few calls; `seen`: what they
+    measured at other shares.
+    """
     _called(s, exe)
-    return rebalanced(s.graph, exe.plan.placements, lowered_of(exe))
+    return rebalanced(s.graph, exe.plan.placements, lowered_of(exe), seen)
 
 
 def _called(s: Attempt, exe: Executable) -> None:
@@ -143,7 +145,7 @@ def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
 def briefly_balanced(s: Attempt, exe: Executable) -> Executable:
     """An executable with shares as its halves measured them, where another compilation is no long one."""
     began = time.perf_counter()
-    places = _measured_shares(s, exe)
+    places = _measured_shares(s, exe, Seen())
     moved = dataclasses.replace(exe.plan, placements=places)
     if time.perf_counter() - began > QUICK_COMPILATION or places == exe.plan.placements or not s.fits(moved):
         return exe

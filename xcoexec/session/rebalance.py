@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from ..measure.timing import RECENT
 from ..planning.chain_shares import Chains
 from ..planning.simulate import member_shares
 
+#: what the measured seconds of a share are multiplied with before they are compared with calculated ones
+NEAR = 0.98
 WAITED = 3e-6  # seconds: a device that waits longer than this for the host's flag was the faster half
 
 
@@ -31,6 +33,9 @@ class HalfSeconds:
     host: float
     device: float
     span: float
+
+
+Seen = dict[int, dict[int, HalfSeconds]]  # a split's last layer -> the host half's end along its axis -> what it took
 
 
 def halves(unit: HostUnit, lowered: Lowered) -> HalfSeconds | None:
@@ -86,25 +91,49 @@ def slowdown(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowere
     return min(max(took / alone, 1.0), MOST) if alone > 0 else None
 
 
-def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowered) -> tuple[Placement, ...]:
-    """The placements with each split's share (0..1) moved to where both halves, at the speeds they showed, end
-    together.
+def rebalanced(
+    graph: LayerGraph, placements: Sequence[Placement], lowered: Lowered, seen: Seen | None = None
+) -> tuple[Placement, ...]:
+    """The placements with each split's share (0..1) where the slower half ends soonest, by the speeds that both showed.
+    `seen`: what was measured at other shares of the same splits; what these calls show is added.
     """
     measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.beside}
-    out, known = list(placements), Chains(graph)
+    out, known, points = list(placements), Chains(graph), {} if seen is None else seen
     for members in chains(graph, placements):
         last = members[-1]
-        place, seen = placements[last.index], measured.get(last.index)
+        place, took = placements[last.index], measured.get(last.index)
         size = last.extent(place.dim)
         granule = known.grain(members[0].index, last.index + 1, place.dim)
-        if place.half != "split" or seen is None or not size or granule is None:
+        if place.half != "split" or took is None or not size or granule is None:
             continue
-        at = cut(size, granule, place.p_cpu)
-        host, device = at / max(seen.host, 1e-7), (size - at) / max(seen.device, 1e-7)
-        target = cut(size, granule, host / (host + device))
-        target = min(max(target, granule), size - granule)
+        mine = points.setdefault(last.index, {})
+        mine[cut(size, granule, place.p_cpu)] = took
+        target = _best_cut(mine, size, granule)
         resident = 1 - place.p_cpu - place.streamed  # what is resident stays so
         streamed = max(0.0, 1 - target / size - resident) if place.streamed else 0.0
         for x in members:
             out[x.index] = dataclasses.replace(out[x.index], p_cpu=target / size, streamed=streamed)
     return tuple(out)
+
+
+def _best_cut(points: Mapping[int, HalfSeconds], size: int, granule: int) -> int:
+    """Where the slower half ends soonest: of the cuts that were measured, and of those in between and beyond them,
+    whose seconds are on the line between their neighbours, or in proportion to the nearest one's work. A device takes
+    its work in steps, so that a cut which was measured stands above one that is hardly any better by that.
+    """
+    cuts = {c for c in range(granule, size, granule) if c <= size - granule} | points.keys()
+
+    def slower(at: int) -> float:
+        below = max((c for c in points if c <= at), default=None)
+        above = min((c for c in points if c >= at), default=None)
+        if below is None or above is None:
+            near = above if below is None else below
+            assert near is not None
+            took = points[near]
+            return max(took.host * at / max(near, 1), took.device * (size - at) / max(size - near, 1))
+        share = (at - below) / (above - below) if above > below else 0.0
+        between = lambda a, b: a + share * (b - a)
+        low, high = points[below], points[above]
+        return max(between(low.host, high.host), between(low.device, high.device))
+
+    return min(cuts, key=lambda at: slower(at) * (NEAR if at in points else 1.0))
