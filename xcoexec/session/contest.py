@@ -36,7 +36,6 @@ from .ways import (
     on_device,
     one_by_one,
     running,
-    step_as_graphs,
     under,
 )
 
@@ -218,13 +217,12 @@ def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
 
 def quick_candidates(s: Attempt) -> dict[str, Executable]:
     """What can be had before layers are measured on the device: plain jax.jit, what else of `whole_halves` was faster,
-    a step that is launched as graphs, and the first of these that is predicted to win clearly: whole layers on either
-    half, for whose kernels XLA knows already which are the fastest; the strategies' plan that is predicted to be the
-    fastest, of which XLA times kernels for seconds. Where none is, the folded graph on the device, but of a step: of
-    that nothing is folded.
+    and the first of these that is predicted to win clearly: whole layers on either half, for whose kernels XLA knows
+    already which are the fastest; the strategies' plan that is predicted to be the fastest, of which XLA times kernels
+    for seconds. Where none is, the folded graph on the device, but of a step: of that nothing is folded.
     """
     plain = s.seen["jit"]
-    found = {k: e for k, e in whole_halves(s).items() if s.seen.get(k, plain) <= plain} | step_as_graphs(s)
+    found = {k: e for k, e in whole_halves(s).items() if s.seen.get(k, plain) <= plain}
     costs = s.quick_costs(max(plain - empty_call(), plain / 2))
     switched = ("layer_switch", STRATEGIES["layer_switch"](s.graph, costs))
     for name, plan in (switched, *_promising(s, costs)[:1]):

@@ -24,9 +24,6 @@ CLEAR = 0.85  # all calls of the faster one take less than this share of all cal
 FAR = 0.4  # as `CLEAR`, where one call of the faster one is enough beside long ones of the other
 GOES_ON = "; compared with plain jax.jit in the caller's next calls"
 WORTH = 0.98  # the plan stays when it takes less than this share of plain jax.jit's time
-#: the same of a plan whose kernels are the device's alone: graphs, all that is different, begin later for a caller who
-#: waits for each step, and end sooner for one who does not
-LAUNCHED = 0.9
 
 
 class Race:
@@ -167,10 +164,7 @@ class Race:
 
     def _decide(self, how: str) -> None:
         plan, jit = (float(np.median(x)) for x in self._seconds)
-        lowered = self._plan.lowered
-        launched = self._planner.machine.apart and lowered is not None and not lowered.segments
-        worth = LAUNCHED if launched else WORTH
-        wins = plan < (worth if how == "median" else 1.0) * jit
+        wins = plan < (WORTH if how == "median" else 1.0) * jit
         measured = {self._plan.plan.strategy: plan, "jit": jit}
         why = "fastest of " + ", ".join(measured) if wins else "no plan beats jax.jit"
         took = f"a step takes {1e3 * plan:.3f} ms with the plan, {1e3 * jit:.3f} ms without"

@@ -39,7 +39,7 @@ def as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping
     """The folded graph on a device, and the fastest plan of both halves, with kernels that are launched as graphs: a
     device with many processors waits for the thread that launches them.
     """
-    if not s.machine.apart or not s.machine.device.graphs(s.graph.program.ops):
+    if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
         return {}
     plans = {DEVICE: folded(s).plan}
     both = {k: t for k, t in seconds.items() if k != DEVICE and on_device(candidates[k].plan)}
@@ -47,15 +47,6 @@ def as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping
     if fastest != DEVICE and both[fastest] < NEAR_GRAPHS * min(seconds.values()):
         plans[fastest] = candidates[fastest].plan
     return _all_running(s, {f"{k}{AS_GRAPHS}": dataclasses.replace(p, graphs=True) for k, p in plans.items()})
-
-
-def step_as_graphs(s: Attempt) -> dict[str, Executable]:
-    """A training step on a device with kernels that are launched as graphs, before layers are measured: where the step
-    gives its state away, it finds it at the same addresses each time, and graphs stay as they are.
-    """
-    if not s.problem.step or not s.machine.apart or not s.machine.device.graphs(s.graph.program.ops):
-        return {}
-    return _all_running(s, {f"{DEVICE}{AS_GRAPHS}": dataclasses.replace(s.all_device.plan, graphs=True)})
 
 
 def one_by_one(s: Attempt) -> dict[str, Executable]:
@@ -107,4 +98,4 @@ def on_device(plan: Plan) -> bool:
 
 
 __all__ = ["AS_GRAPHS", "IN_PROGRAMS", "SINGLY", "TURNED", "as_graphs", "folded", "in_programs", "on_device"]
-__all__ += ["one_by_one", "running", "step_as_graphs", "under"]
+__all__ += ["one_by_one", "running", "under"]
