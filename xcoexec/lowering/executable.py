@@ -88,11 +88,10 @@ def executable(
     `Lowered.arguments`. `inside`: bytes of constants that may be part of a device's program (see `INSIDE_BYTES`).
     """
     began = time.thread_time()
-    args: Sequence[jax.Array] = lowered.arguments(weights, where, blobs)
-    seconds = time.thread_time() - began
     if caller is None:
-        lowered, args = lowered.with_inside(args, inside)
-    n = len(args)
+        lowered = lowered.with_inside(weights, inside)
+    args = tuple(lowered.arguments(weights, where, blobs))
+    seconds, n = time.thread_time() - began, len(args)
 
     fn = checked(lambda *flat: lowered(flat[:n], flat[n:], donated), made_for)
     options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
@@ -106,7 +105,7 @@ def executable(
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
     call = (lambda leaves: jitted(*args, *leaves)) if calls is None else functools.partial(calls.call, jitted)
     program = functools.partial(jitted, *args) if calls is None and not donated else None
-    blobs = tuple(args[len(lowered.consts) :])
+    blobs = args[len(lowered.consts) :]
     return Executable(plan, call, lowered, None, compiled, seconds, calls, blobs=blobs, program=program)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -73,9 +74,7 @@ class Lowered:
         that reads no value of the call, `MemoryError` where its intermediates find no room.
         """
         known = _Sliced(self.folded.constants(weights), self.slices)
-        resident = identities(self.folded, weights)
-        own = lambda v: resident[v] if v in resident and v not in self.slices else known[v]
-        stored = lambda v: np.ascontiguousarray(np.transpose(known[v], self.turned[v])) if v in self.turned else own(v)
+        stored = self._stored(weights, known)
         place = as_array if where is None else functools.partial(jax.device_put, device=where)
         args = [place(stored(v)) for v in self.consts]
         if not self.device.apart:
@@ -89,22 +88,24 @@ class Lowered:
         self.fetches.update((key, Fetch(relay, known[key[1]], self.faults)) for key in streamed)
         return args
 
-    def with_inside(self, args: Sequence[jax.Array], most: int) -> tuple[Lowered, list[jax.Array]]:
-        """The same with constants, the smallest ones first, as parts of the program, and the others; `args`: those of
-        `arguments`, `most`: bytes of all that may be parts. Only on a device of its own.
+    def _stored(self, weights: Sequence[ArrayLike], known: Mapping[Value, np.ndarray]) -> Callable[[Value], ArrayLike]:
+        """A constant as the program has it: a weight where it lies already, others computed, some with turned axes."""
+        resident = identities(self.folded, weights)
+        own = lambda v: resident[v] if v in resident and v not in self.slices else known[v]
+        return lambda v: np.ascontiguousarray(np.transpose(known[v], self.turned[v])) if v in self.turned else own(v)
+
+    def with_inside(self, weights: Sequence[ArrayLike], most: int) -> Lowered:
+        """The same with constants for given weights, the smallest ones first, as parts of the program: `most` bytes of
+        them at most, and none where the device half shares its memory with the host half.
         """
-        found, held = dict[Value, np.ndarray](), 0
-        pairs = [*zip(self.consts, args, strict=True)] if self.device.apart and most else []
-        plain = [pair for pair in pairs if isinstance(pair[1].dtype, np.dtype)]  # no keys of random numbers
-        for v, x in sorted(plain, key=lambda pair: pair[1].nbytes):
-            held += x.nbytes
-            if held > most:
-                break
-            found[v] = np.asarray(x)
-        left = [(v, x) for v, x in pairs if v not in found]
-        if not found:
-            return self, [*args]
-        return dataclasses.replace(self, consts=tuple(v for v, _ in left), inside=found), [x for _, x in left]
+        if not self.device.apart or not most:
+            return self
+        stored = self._stored(weights, _Sliced(self.folded.constants(weights), self.slices))
+        plain = (v for v in self.consts if not v.dtype.startswith("key<"))  # no keys of random numbers
+        order = sorted(plain, key=lambda v: v.nbytes)
+        held = itertools.accumulate(v.nbytes for v in order)
+        inside = {v: np.asarray(stored(v)) for v, total in zip(order, held, strict=True) if total <= most}
+        return dataclasses.replace(self, consts=tuple(v for v in self.consts if v not in inside), inside=inside)
 
     def _first(self) -> Value:
         """The smallest input that the first unit with any reads: what is enqueued before it comes before everything."""

@@ -118,7 +118,7 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
     return tried[int(np.argmin(_briefly(s, tried)))]
 
 
-def _measured_shares(s: Attempt, exe: Executable, seen: Seen) -> tuple[Placement, ...]:
+def _measured_shares(s: Attempt, exe: Executable, seen: Seen | None = None) -> tuple[Placement, ...]:
     """The placements of an executable's plan with shares as both halves measured them in a few calls; `seen`: what they
     measured at other shares.
     """
@@ -145,7 +145,7 @@ def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
 def briefly_balanced(s: Attempt, exe: Executable) -> Executable:
     """An executable with shares as its halves measured them, where another compilation is no long one."""
     began = time.perf_counter()
-    places = _measured_shares(s, exe, Seen())
+    places = _measured_shares(s, exe)
     moved = dataclasses.replace(exe.plan, placements=places)
     if time.perf_counter() - began > QUICK_COMPILATION or places == exe.plan.placements or not s.fits(moved):
         return exe

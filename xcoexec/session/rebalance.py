@@ -123,17 +123,12 @@ def _best_cut(points: Mapping[int, HalfSeconds], size: int, granule: int) -> int
     """
     cuts = {c for c in range(granule, size, granule) if c <= size - granule} | points.keys()
 
+    known = sorted(points)
+    host, device = [points[c].host for c in known], [points[c].device for c in known]
+
     def slower(at: int) -> float:
-        below = max((c for c in points if c <= at), default=None)
-        above = min((c for c in points if c >= at), default=None)
-        if below is None or above is None:
-            near = above if below is None else below
-            assert near is not None
-            took = points[near]
-            return max(took.host * at / max(near, 1), took.device * (size - at) / max(size - near, 1))
-        share = (at - below) / (above - below) if above > below else 0.0
-        between = lambda a, b: a + share * (b - a)
-        low, high = points[below], points[above]
-        return max(between(low.host, high.host), between(low.device, high.device))
+        near = min(max(at, known[0]), known[-1])  # itself between those that were measured
+        own, other = float(np.interp(near, known, host)), float(np.interp(near, known, device))
+        return max(own * at / max(near, 1), other * (size - at) / max(size - near, 1))
 
     return min(cuts, key=lambda at: slower(at) * (NEAR if at in points else 1.0))
