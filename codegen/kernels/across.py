@@ -18,7 +18,8 @@ import numpy as np
 
 from ..native.build import Spec, family
 from ..target import MatrixUnit, Target
-from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, partial_sums
+from . import gemm
+from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, over_tiles, partial_sums
 from .simd import Builder, i64
 
 ACROSS = MatrixUnit("across", "float32", "across")
@@ -60,13 +61,13 @@ def across(name: str, key: Spec, target: Target) -> str:
     _, mr, channels, tail, expr, kinds, known, dtype, walk = key
     v = Builder(name, ARGUMENTS, target.vl)
     assert walk == NEAR and tail and not known and dtype == "float32" and channels < v.vl
-    xs, w, ys, es, taps, ntaps, run, first, last, lanes, count, xstep, ystep, esteps, *_ = v.args
+    xs, w, ys, es, taps, ntaps, run, first, last, lanes, walked, *_ = v.args
     pixels = [v.ld64(xs, r) for r in range(mr)]
     blocks, left = v.b.sdiv(run, i64(v.vl)), v.b.srem(run, i64(v.vl))
     there = v.b.select(v.b.icmp_signed(">", left, i64(0)), i64(1), i64(0))
     step, size = functools.partial(_step, v, pixels, channels), 4 * v.vl
-    with v.loop(count) as tile:
-        x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
+    with over_tiles(v, walked) as on:
+        x_on = on(gemm.X)
         with v.carry(ntaps, [v.const(0.0)] * (mr * channels)) as (t, a, done):
             at, wt = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on), v.add(w, v.mul(v.mul(t, run), 4 * channels))
             with v.carry(blocks, a) as (k, sums, inner):
@@ -77,10 +78,10 @@ def across(name: str, key: Spec, target: Target) -> str:
                 inner(step(sums, v.add(at, passed), v.add(wt, v.mul(passed, channels)), v.mul(left, 4)))
                 v.set_mask(None)
             done(v.carried)
-        block = Block(mr, 1, lanes, ys, y_on)
+        block = Block(mr, 1, lanes, ys, on(gemm.Y))
         found = [_added_up(v, v.carried[r * channels : (r + 1) * channels]) for r in range(mr)]
         whole = [v.b.fadd(a, p) for a, p in zip(found, partial_sums(v, block, first), strict=True)]
-        e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
+        e_on = [on(gemm.OPERANDS + k) for k in range(len(kinds))]
         finish(v, block, whole, Epilogue(expr, kinds, es, e_on), last)
     return v.finish()
 

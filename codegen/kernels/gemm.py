@@ -15,9 +15,10 @@ negative; a run of which none is takes fewer instructions. `walk`: how a run is 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import llvmlite.ir as ir
 
@@ -32,9 +33,10 @@ Written = tuple[str, int, bool]  # type of its elements, node of the expression;
 Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, weights, offset) -> sums
 Multiply = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]  # (words of x, of the weights, sums) -> sums
 BEGIN = "begin"
+X, Y, OPERANDS = 0, 1, 2  # whose steps a walk over tiles has, in this order
 ROWS = 32  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
-ARGUMENTS = 16
+ARGUMENTS = 13
 DISTANCE = 16  # elements of a run before whose turn their lines are asked for
 LONG = 4 * DISTANCE  # of a run: what lies behind a short one is not read next
 SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
@@ -73,15 +75,13 @@ def spec(
 
 @family("gemm")
 def gemm(name: str, key: Spec, target: Target) -> str:
-    """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes, tiles, x
-    step, y step, operand steps, bytes from one element of a run to the next, bytes of a row of the weights (the last
-    two are read where `walk` is not NEAR).
-
-    The addresses are those of the first tile; every further one lies so many bytes (the steps) on.
+    """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes, the tiles
+    (see `over_tiles`), bytes from one element of a run to the next, bytes of a row of the weights (the last two are
+    read where `walk` is not NEAR). The addresses are those of the first tile.
     """
     family, mr, nv, tail, expr, kinds, known, dtype, walk = key
     v = Builder(name, ARGUMENTS, target.vl)
-    xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, xstep, ystep, esteps, element, row = v.args
+    xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, element, row = v.args
     near = walk == NEAR
     x_rows = [(v.ld64(xs), 4 * r) if walk in (BESIDE, AHEAD) else (v.ld64(xs, r), 0) for r in range(mr)]
     sides = _Sides(4, nv * v.vl * 4) if near else _Sides(element, row)
@@ -110,9 +110,9 @@ def gemm(name: str, key: Spec, target: Target) -> str:
 
     run = i64(known) if known else run
     tap_bytes = v.mul(run, sides.row)
-    with v.loop(tiles) as tile:
-        x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
-        block = Block(mr, nv, lanes if tail else None, ys, y_on)
+    with over_tiles(v, tiles) as on:
+        x_on = on(X)
+        block = Block(mr, nv, lanes if tail else None, ys, on(Y))
         start = partial_sums(v, block, first, _begun(v, block, kinds, es)) if near else [v.const(0.0)] * (mr * nv)
         with v.carry(ntaps, start) as (t, a, done):
             if near:
@@ -129,9 +129,22 @@ def gemm(name: str, key: Spec, target: Target) -> str:
         sums = v.carried
         if not near:  # what blocks sum is added block by block: fewer roundings in long reductions
             sums = [v.b.fadd(a, p) for a, p in zip(sums, partial_sums(v, block, first), strict=True)]
-        e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
+        e_on = [on(OPERANDS + k) for k in range(len(kinds))]
         finish(v, block, sums, Epilogue(expr, kinds, es, e_on), last)
     return v.finish()
+
+
+@contextlib.contextmanager
+def over_tiles(v: Builder, walk: ir.Value) -> Iterator[Callable[[int], ir.Value]]:
+    """The tiles of some rows of an image. Yields what says how many bytes on from the first tile's the present one's
+    addresses are: of `X`, `Y`, and the operands from `OPERANDS` on.
+
+    Words of `walk`: rows of the image, tiles of each; then for each of these the bytes from a row, and from a tile, to
+    the next.
+    """
+    with v.loop(v.ld64(walk)) as line, v.loop(v.ld64(walk, 1)) as tile:
+        steps = lambda k: (v.ld64(walk, 2 + 2 * k), v.ld64(walk, 3 + 2 * k))
+        yield lambda k: v.add(*map(v.b.mul, (line, tile), steps(k)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,8 @@ import llvmlite.ir as ir
 
 from ..native.build import Spec, family
 from ..target import Target
-from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, partial_sums
+from . import gemm
+from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, over_tiles, partial_sums
 from .simd import I32, Builder, i64, vector
 
 ROWS, WORDS, LINE = 16, 16, 64  # of a tile: rows, words of a row, bytes of a row
@@ -135,13 +136,13 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
     v = Builder(name, ARGUMENTS, target.vl)
     heights = [mr] if mr <= ROWS else [-(-mr // 2), mr // 2]
     assert walk == NEAR and len(heights) * nv <= MOST and v.vl == WORDS and not known
-    xs, w, ys, es, taps, ntaps, run, first, last, lanes, count, xstep, ystep, esteps, *_ = v.args
+    xs, w, ys, es, taps, ntaps, run, first, last, lanes, walked, *_ = v.args
     t, pixels, row = tiles_of(v, dtype), [v.ld64(xs, r) for r in range(mr)], nv * LINE
     inputs = [_Input.of(v, X[j], pixels[j * heights[0] :][:n]) for j, n in enumerate(heights)]
     sums, blocks = v.local(mr * WORDS * nv), v.b.sdiv(run, i64(WORDS))
     t.begin(_rows(heights, nv))
-    with v.loop(count) as tile:
-        x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
+    with over_tiles(v, walked) as on:
+        x_on, y_on = on(gemm.X), on(gemm.Y)
         for i in range(len(heights) * nv):
             t.zero(i)
         with v.loop(ntaps) as n:
@@ -150,7 +151,7 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
                 _multiply(v, t, inputs, v.add(at, v.mul(k, LINE)), v.add(wt, v.mul(k, WORDS * row)), nv)
         for j, i in itertools.product(range(len(heights)), range(nv)):
             t.store(j * nv + i, v.add(sums, j * heights[0] * row + i * LINE), i64(row))
-        e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
+        e_on = [on(gemm.OPERANDS + k) for k in range(len(kinds))]
         with v.loop(i64(mr)) as r:
             block = Block(1, nv, lanes if tail else None, v.add(ys, v.mul(r, 8)), y_on)
             found = [v.load(v.add(sums, v.mul(r, row), i * LINE)) for i in range(nv)]

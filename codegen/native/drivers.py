@@ -21,6 +21,7 @@ from .layout import (
     ROWS,
     STEP_WORDS,
     STRIP_BUFFERS,
+    WALK_WORDS,
     Block,
     Gemm,
     Loop,
@@ -32,7 +33,7 @@ from .layout import (
     StripRow,
     View,
 )
-from .words import call3, call5, call16, ld, native, scratch, st
+from .words import call3, call5, call13, ld, native, scratch, st
 
 
 @inline
@@ -103,21 +104,33 @@ def pixel_index(params, first, at):
 
 
 @inline
+def tile_steps(params, word, rows, steps):
+    """Writes the bytes from a row of the image to the next, and from a tile of `rows` pixels, of the view at `word`."""
+    st(steps, par(params, word + View.H))
+    st(steps + 8, rows * par(params, word + View.W))
+
+
+@inline
 def epilogue_rows(params, bufs, at, rows, group, channel, operands, es, steps):
-    """Writes the addresses of `rows` pixels from the indices `at` on, of each operand of the epilogue, to `es`, and to
-    `steps` the bytes from one tile to the next.
+    """Writes the addresses of `rows` pixels from the indices `at` on, of each operand of the epilogue, to `es` (one
+    alone where all pixels have the same), and its steps to `steps`.
     """
     for k in range(operands):
         view = Gemm.VIEWS + OPERAND_WORDS * k
         shift = group * par(params, view + View.GROUP) + channel * par(params, view + View.CHANNEL)
-        pixel_rows(params, bufs, view, at, rows, shift, es + 8 * ROWS * k)
-        st(steps + 8 * k, rows * par(params, view + View.W))
+        moves = par(params, view + View.N) | par(params, view + View.D)
+        moves |= par(params, view + View.H) | par(params, view + View.W)
+        if moves == 0:
+            st(es + 8 * ROWS * k, address(params, bufs, view) + shift)
+        else:
+            pixel_rows(params, bufs, view, at, rows, shift, es + 8 * ROWS * k)
+        tile_steps(params, view, rows, steps + 16 * k)
 
 
 @native(5)
 def gemm_driver(params, bufs, lo, hi, who):
     """Items: pixel chunk (outer), group, channel block. Each walks reduction blocks, then tiles of pixels."""
-    xs, ys, es, at, steps = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS), scratch(4), scratch(MAX_OPERANDS)
+    xs, ys, es, at, walk = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS), scratch(4), scratch(WALK_WORDS)
     groups, blocks = par(params, Gemm.GROUPS), par(params, Gemm.BLOCKS)
     rblocks, operands = par(params, Gemm.REDUCTIONS), par(params, Gemm.OPERANDS)
     q, extra = par(params, Gemm.ROWS), par(params, Gemm.EXTRA)
@@ -140,32 +153,20 @@ def gemm_driver(params, bufs, lo, hi, who):
                 pixel_index(params, t * q + min(t, extra), at)
                 same = min(stop, extra) - t if t < extra else stop - t  # tiles of this height
                 count = max(1, min(same, (par(params, Gemm.OW) - ld(at)) // rows))  # that lie in one row of the image
+                lines = 1
+                if count * rows == par(params, Gemm.OW):  # which is whole, and others of its plane follow
+                    lines = min(same // count, par(params, Gemm.OH) - ld(at + 8))
+                st(walk, lines)
+                st(walk + 8, count)
                 pixel_rows(params, bufs, Gemm.X, at, rows, group * par(params, Gemm.X_GROUP), xs)
                 pixel_rows(params, bufs, Gemm.Y, at, rows, group * par(params, Gemm.Y_GROUP) + channel * 4, ys)
                 if first or final:  # sums may begin with an operand
-                    epilogue_rows(params, bufs, at, rows, group, channel, operands, es, steps)
+                    epilogue_rows(params, bufs, at, rows, group, channel, operands, es, walk + 48)
+                tile_steps(params, Gemm.X, rows, walk + 16)
+                tile_steps(params, Gemm.Y, rows, walk + 32)
                 kernel = big if t < extra else small
-                xstep, ystep = rows * par(params, Gemm.X + View.W), rows * par(params, Gemm.Y + View.W)
-                call16(
-                    kernel,
-                    xs,
-                    wr,
-                    ys,
-                    es,
-                    taps,
-                    ntaps,
-                    run,
-                    first,
-                    final,
-                    lanes,
-                    count,
-                    xstep,
-                    ystep,
-                    steps,
-                    element,
-                    row,
-                )
-                t += count
+                call13(kernel, xs, wr, ys, es, taps, ntaps, run, first, final, lanes, walk, element, row)
+                t += count * lines
     return 0
 
 

@@ -215,6 +215,7 @@ ROWS = 32  # as gemm.ROWS
 MAX_RANK = 6  # loops of a nest
 MAX_OPERANDS = 16
 OPERAND_ROWS = ROWS * MAX_OPERANDS
+WALK_WORDS = 2 + 2 * (2 + MAX_OPERANDS)  # as gemm.over_tiles
 
 
 class View(Numbers):

@@ -111,7 +111,7 @@ def _caller(n: int) -> Word:
     return Word(call)
 
 
-call1, call2, call3, call4, call5, call11, call16 = (_caller(n) for n in (1, 2, 3, 4, 5, 11, 16))
+call1, call2, call3, call4, call5, call11, call13 = (_caller(n) for n in (1, 2, 3, 4, 5, 11, 13))
 
 
 #: machine -> (LLVM intrinsic that tells the core of a spin loop, its arguments)
