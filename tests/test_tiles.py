@@ -50,14 +50,14 @@ def whole(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
 
 
-def run(fn: Any, w: Any, x: np.ndarray, family: str, threads: int = 2) -> np.ndarray:
-    """The result of `fn(w, x)` on kernels, of which one is the family's."""
+def run(fn: Any, w: Any, x: np.ndarray, *families: str, threads: int = 2) -> np.ndarray:
+    """The result of `fn(w, x)` on kernels, those of the families among them."""
     folded, graph = stages_of(fn, w, x, weights=1)
     assert not [layer.host_error for layer in graph.layers if layer.host_error]
     segment = host.build(graph.program, threads, pick=lambda groups, names, t: names[0], cut=split)
     consts = folded.constants(jax.tree.leaves(w))
     call = host.Call(segment, [np.asarray(x).astype(np.float32)], [consts[v] for v in graph.program.consts])
-    assert any(family in name.split("+") for name in segment.algorithms), segment.algorithms
+    assert {f for name in segment.algorithms for f in name.split("+")} >= set(families), segment.algorithms
     return call()[0].copy()
 
 
@@ -83,6 +83,27 @@ def test_products_of_bf16(family: str, m: int, k: int, n: int) -> None:
     with jax.enable_x64(True):
         want = np.asarray(dense([jnp.asarray(v) for v in wide(w)], jnp.asarray(wide(x))))
     assert error(got, want) < 1e-5
+
+
+def attention(w: Any, x: Any) -> Any:
+    """Sums of products of computed sides, which are whole numbers that f32 and bf16 have."""
+    q, k, v = (jnp.reshape(x @ m, (*x.shape[:2], 3, -1)).astype(x.dtype) for m in w)
+    return jnp.einsum("bhst,bthd->bshd", jnp.einsum("bshd,bthd->bhst", q, k).astype(x.dtype), v)
+
+
+@WIDE
+@pytest.mark.parametrize(("length", "depth"), [(17, 32), (33, 7), (64, 64), (130, 20)])
+def test_products_of_computed_sides(family: str, length: int, depth: int) -> None:
+    """One number of each row is not 0, so that nothing is rounded and each element counts."""
+    random = np.random.default_rng(0)
+    x = np.where(random.integers(0, length, (2, length, 1)) == np.arange(length), 1.0, 0.0).astype(jnp.bfloat16)
+    w = [random.integers(-2, 3, (length, 3 * depth)).astype(np.float32).astype(jnp.bfloat16) for _ in range(3)]
+    w[1] = np.where(np.arange(3 * depth) % depth == random.integers(0, depth), w[1], 0).astype(jnp.bfloat16)
+    got = run(attention, w, x, family, "word_panel")
+    with jax.enable_x64(True):
+        want = np.asarray(attention([jnp.asarray(v) for v in wide(w)], jnp.asarray(wide(x))))
+    assert np.abs(want).max() > 8
+    np.testing.assert_allclose(got, want, rtol=2**-8)
 
 
 @WIDE

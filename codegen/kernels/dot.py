@@ -27,6 +27,7 @@ from .pairs import FROM_FLOATS, check_exact, check_whole, narrow, over, pack_wor
 from .panels import packed
 from .product import add_gemm, collapse, epilogue, pack_panels, panel_bytes
 from .row_gemv import Channels, add_row_gemv, channels_of
+from .word_panels import packed_words
 
 FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves
 
@@ -163,39 +164,61 @@ def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple
 
 def _narrow(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr, unit: MatrixUnit) -> None:
     """A product that the model asks for in bf16 or int8: rows are narrowed to words, which one instruction multiplies
-    and adds.
+    and adds. A right side that the model computes is one of bf16.
     """
     batch, m, k, n = (
         math.prod(s.sizes(d))
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
-    vl, x = ctx.target.vl, _rows(ctx, left)
-    strides, halo = (x.group, x.pixels[3], x.channel), ((0, 0),) * 3
-    rows = narrow(ctx, Storage(x.ref.buffer, x.ref.offset, (batch, m, k), strides, halo), unit)
-    g = Product((1, 1, 1, m), (0,), words(k, unit), n, batch)
-    shape = block_shape(ctx.target, m, n, unit)
-    order = (*right.batch, *right.contract, *right.free)
-    laid = lambda consts: np.transpose(consts[right.value], order).reshape(batch, 1, k, n)
-    key = (unit.name, right.value, order, batch, k, n)
-    weights = ctx.pack(
-        panel_bytes(g, vl, shape[1]) * batch,
-        lambda consts: pack_words(laid(consts), vl, shape[1], unit),
-        ("panels", *key, shape[1]),
-    )
-    if unit.shift:
-        sums = ctx.pack(4 * batch * n, lambda consts: unshifted(laid(consts), unit), ("sums", *key))
-        lanes = [*lanes, Lane(sums, (0, 0, 0, 0), 4, 4 * n, begins=True)]
-    add_gemm(
-        ctx,
-        g,
-        Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, rows.strides[1]), 4, rows.strides[0]),
-        weights,
-        lanes[0],
-        expr,
-        lanes[1:],
-        shape,
-        unit,
-    )
+    x, g = _rows(ctx, left), Product((1, 1, 1, m), (0,), words(k, unit), n, batch)
+    shape, turned = block_shape(ctx.target, m, n, unit), batch > 1 and x.group < x.pixels[3]
+    order = (1, 0, 2) if turned else (0, 1, 2)  # as they lie, so that the step that makes them can write words
+    sizes, strides = (tuple(walk[d] for d in order) for walk in ((batch, m, k), (x.group, x.pixels[3], x.channel)))
+    rows = narrow(ctx, Storage(x.ref.buffer, x.ref.offset, sizes, strides, ((0, 0),) * 3), unit)
+    row, group = (rows.strides[order.index(d)] for d in (1, 0))
+    if right.value in ctx.consts:
+        weights, more = _constant_words(ctx, right, g, k, shape[1], unit)
+        lanes = [*lanes, *more]
+    else:
+        weights = _words(ctx, right, shape[1], unit)
+    pixels = Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, row), 4, group)
+    add_gemm(ctx, g, pixels, weights, lanes[0], expr, lanes[1:], shape, unit)
+
+
+def _constant_words(
+    ctx: Context, side: Side, g: Product, k: int, nv: int, unit: MatrixUnit
+) -> tuple[Ref, Sequence[Lane]]:
+    """Packs constants as words, in channel blocks of `nv` vectors, and what sums of a unit with a shift begin with."""
+    order, (batch, n) = (*side.batch, *side.contract, *side.free), (g.groups, g.channels)
+    laid = lambda consts: np.transpose(consts[side.value], order).reshape(batch, 1, k, n)
+    key, size = (unit.name, side.value, order, batch, k, n), panel_bytes(g, ctx.target.vl, nv) * batch
+    weights = ctx.pack(size, lambda consts: pack_words(laid(consts), ctx.target.vl, nv, unit), ("panels", *key, nv))
+    if not unit.shift:
+        return weights, ()
+    sums = ctx.pack(4 * batch * n, lambda consts: unshifted(laid(consts), unit), ("sums", *key))
+    return weights, [Lane(sums, (0, 0, 0, 0), 4, 4 * n, begins=True)]
+
+
+def _words(ctx: Context, side: Side, nv: int, unit: MatrixUnit) -> Ref:
+    """Packs a right side in bf16 that the model computes as words, in channel blocks of `nv` vectors."""
+    s, n, down, across = ctx.storage(side.value), math.prod(side.sizes(side.free)), *_steps(ctx, side)
+    walks = [(side.value.shape[d], s.strides[d]) for d in side.batch]
+    if down is None or across is None or (4 not in (down, across) and n > 1):
+        order = (*side.batch, *side.contract, *side.free)
+        flat = ctx.scratch(side.sizes(order))
+        copy(ctx, s, flat, tuple(s.strides[d] for d in order))
+        s, down, across, walks = flat, 4 * n, 4, list(zip(flat.shape, flat.strides, strict=True))[: len(side.batch)]
+    k = math.prod(side.sizes(side.contract))
+    return packed_words(ctx, (s, (), 0), walks, (k, down), (n, across), nv, unit)
+
+
+def _steps(ctx: Context, side: Side) -> tuple[int | None, int | None]:
+    """Bytes from what is summed to the next of it, and from a row or channel to the next; None where they do not lie
+    evenly.
+    """
+    strides = ctx.storage(side.value).strides
+    down, across = (collapse(side.sizes(dims), [strides[d] for d in dims]) for dims in (side.contract, side.free))
+    return down, across
 
 
 def _lane(
@@ -238,6 +261,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         return _narrow(ctx, left, right, lanes, expr, unit)
     if (batch > 1 or not constant) and few_rows(m, k, n, batch) and _beside_data(ctx, left, right, lanes, expr):
         return None
+    if unit is not None and not (whole or constant) and m > FEW_ROWS and _steps(ctx, left)[0] == 4:
+        return _narrow(ctx, left, right, lanes, expr, unit)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
         return add_product(ctx, sides, lanes[0], expr, lanes[1:])
     x = _rows(ctx, left)

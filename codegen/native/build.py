@@ -67,6 +67,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("winograd_input", "winograd_output", "winograd_weights"), "kernels.winograd"),
     **dict.fromkeys(("winograd_gradient", "winograd_sums"), "kernels.winograd_gradient"),
     "panel": "kernels.panels",
+    "word_panel": "kernels.word_panels",
     "stored": "kernels.stored",
     **dict.fromkeys(("peak_fma", "peak_products", "peak_read"), "runtime.peaks"),
 }
