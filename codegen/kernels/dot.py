@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ..program import Op, Unsupported, Value, kind
+from ..program import Op, Unsupported, Value, itemsize, kind
 from ..rules.chosen import Chosen, chosen
 from ..rules.expressions import COPY, Expr
 from ..rules.products import FAR_BYTES, few_rows
@@ -296,17 +296,19 @@ def _beside_data(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr:
         math.prod(s.sizes(d))
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
-    s = ctx.storage(right.value)
+    s = ctx.stored(right.value)
+    dtype = s.narrow or "float32"
+    each = itemsize(dtype)
     step, row, column = (
         collapse(right.sizes(d), [s.strides[i] for i in d]) for d in (right.batch, right.contract, right.free)
     )
     flat = [_all_rows(lane, batch, m) for lane in lanes]
-    if step is None or row is None or column is None or 4 not in (row, column) or None in flat:
+    if step is None or row is None or column is None or each not in (row, column) or None in flat:
         return False
     if column == 4 and 4 * batch * k * n < (FAR_BYTES // 4 if m == 1 else FAR_BYTES):
         return False  # tiles read them in place as well, and hold more sums
-    found, x, matrix = [lane for lane in flat if lane is not None], _rows(ctx, left), Value((k, n), "float32")
-    if column == 4:
+    found, x, matrix = [lane for lane in flat if lane is not None], _rows(ctx, left), Value((k, n), dtype)
+    if column == each:
         blocks = Blocks(batch, step=step, place=(Ref(s.buffer, s.offset), row))
         add_blocks(ctx, x, m, Stored(matrix, k, n), blocks, found, expr)
     else:

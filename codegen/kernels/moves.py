@@ -8,7 +8,7 @@ from ..program import Literal, Op, Unsupported, Value, kind
 from ..rules.expressions import COPY
 from ..segment.context import Context
 from ..segment.steps import Kernel
-from ..segment.storage import Storage
+from ..segment.storage import Buffer, Storage, dense
 from . import elementwise
 
 
@@ -80,7 +80,7 @@ def dynamic_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """
     x, *starts = op.ins
     y = ctx.output(op.out)
-    _shifted(ctx, x, y, starts, y.shape, move_source=True)
+    _shifted(ctx, _read(ctx, x), y, starts, move_source=True)
     return rest
 
 
@@ -93,30 +93,38 @@ def dynamic_update_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op
     x, update, *starts = op.ins
     if not isinstance(x, Value):
         raise Unsupported("an update of a literal")
+    if isinstance(update, Value) and kind(update.dtype) and (state := ctx.state(op)) is not None:
+        given, kept = state
+        elementwise.copy(ctx, _in_words(given), _in_words(kept))
+        rows = dense(Buffer("temp", update.nbytes), update.shape, narrow=given.narrow)
+        elementwise.convert(ctx, ctx.storage(update), rows)
+        _shifted(ctx, _in_words(rows), _in_words(kept), starts, move_source=False)
+        return rest
     y = ctx.output(op.out)
     elementwise.copy(ctx, ctx.storage(x), y)
-    _shifted(ctx, update, y, starts, y.shape, move_source=False)
+    _shifted(ctx, _read(ctx, update), y, starts, move_source=False)
     return rest
 
 
-def _shifted(
-    ctx: Context,
-    source: Value | Literal,
-    y: Storage,
-    starts: Sequence[Value | Literal],
-    shape: tuple[int, ...],
-    move_source: bool,
-) -> None:
+def _in_words(s: Storage) -> Storage:
+    """An array of two bytes an element, whose rows lie side by side, seen as words of four."""
+    shape = (*s.shape[:-1], s.shape[-1] // 2)
+    return Storage(s.buffer, s.offset, shape, (*s.strides[:-1], 4), s.halo)
+
+
+def _read(ctx: Context, v: Value | Literal) -> Storage:
+    """Where a value is read. Raises `Unsupported` for a literal and for a type that kernels do not know."""
+    if not isinstance(v, Value) or not kind(v.dtype):
+        raise Unsupported(f"a dynamic slice of {v}")
+    return ctx.storage(v)
+
+
+def _shifted(ctx: Context, s: Storage, y: Storage, starts: Sequence[Value | Literal], move_source: bool) -> None:
     """Copies a block whose place in the source (a slice) or the target (an update) is only known at the call; places
     are clamped.
     """
-    if (
-        not isinstance(source, Value)
-        or not kind(source.dtype)
-        or any(isinstance(i, Value) and i.dtype != "int32" for i in starts)
-    ):
-        raise Unsupported(f"a dynamic slice of {source} at {[i.dtype for i in starts]}")
-    s = ctx.storage(source)
+    if any(isinstance(i, Value) and i.dtype != "int32" for i in starts):
+        raise Unsupported(f"a dynamic slice at {[i.dtype for i in starts]}")
     block, large = (y, s) if move_source else (s, y)
     offset, where, extra = 0, [], []
     for n, m, step, i in zip(block.shape, large.shape, large.strides, starts, strict=True):

@@ -44,7 +44,7 @@ class Rules:
     convert: Callable[[Context, Storage, Storage], None] | None = None
 
 
-Mark = tuple[list[Step], dict[Value, Storage], dict[Hashable, Ref], Makers]
+Mark = tuple[list[Step], dict[Value, Storage], dict[Value, Storage], dict[Hashable, Ref], Makers]
 
 
 class Context:
@@ -68,30 +68,53 @@ class Context:
         self._places: dict[Value, Storage] = {}
         edges = (*program.inputs, *program.outputs)
         self.as_stored = frozenset(v for v in edges if rules.convert and v.dtype in AS_STORED and v.size > 1)
+        self._stored: dict[Value, Storage] = {}  # what lies in its own type alone, until somebody reads it otherwise
+        states = _states(program, self.as_stored)
         for i, v in enumerate(program.inputs):
-            self._places[v] = self._arriving(v, i)
+            buffer = Buffer("arg", v.nbytes, i)
+            if v in states:
+                self._stored[v] = dense(buffer, v.shape, narrow=v.dtype)
+            else:
+                self._places[v] = self._arriving(v, buffer)
         for i, v in enumerate(program.outputs):
             if v not in self.as_stored:
                 self._places.setdefault(v, dense(Buffer("ret", v.nbytes, i), v.shape))
-            elif v not in self._places:
+            elif v not in self._places and v not in states:
                 self._places[v] = dense(Buffer("temp", 4 * v.size), v.shape)
 
     # -- values
-    def _arriving(self, v: Value, i: int) -> Storage:
-        """Where input number i is read: where it lies, or a copy as kernels hold it."""
-        buffer = Buffer("arg", v.nbytes, i)
+    def _arriving(self, v: Value, buffer: Buffer) -> Storage:
+        """Where an input is read: where it lies, or a copy as kernels hold it."""
         if v not in self.as_stored:
             return dense(buffer, v.shape)
+        return self._widened(v, dense(buffer, v.shape, narrow=v.dtype))
+
+    def _widened(self, v: Value, stored: Storage) -> Storage:
+        """Appends the copy of an array in its own type as kernels hold it."""
         assert self.rules.convert is not None
         place = temporary(v, self._halo(v), self._apart(v))
-        self.arrived[place.buffer] = dense(buffer, v.shape, narrow=v.dtype)
-        self.rules.convert(self, self.arrived[place.buffer], place)
+        self.arrived[place.buffer] = stored
+        self.rules.convert(self, stored, place)
         return place
+
+    def stored(self, v: Value) -> Storage:
+        """Where a value lies in its own type, where it does so without a copy; else as `storage` has it."""
+        return self._stored.get(v) or self.storage(v)
+
+    def state(self, op: Op) -> tuple[Storage, Storage] | None:
+        """Where a state that an operation updates lies in its own type, and where the result goes; None for what is no
+        state. The result lies there from here on.
+        """
+        x, outputs = op.ins[0], self.program.outputs
+        if not isinstance(x, Value) or x not in self._stored or op.out in self._places or op.out not in outputs:
+            return None
+        self._stored[op.out] = dense(Buffer("ret", op.out.nbytes, outputs.index(op.out)), op.out.shape, narrow=x.dtype)
+        return self._stored[x], self._stored[op.out]
 
     def leave(self) -> None:
         """Appends the copies of results that go in their own type."""
         for i, v in enumerate(self.program.outputs):
-            if v in self.as_stored:
+            if v in self.as_stored and v not in self._stored:
                 assert self.rules.convert is not None
                 target = dense(Buffer("ret", v.nbytes, i), v.shape, narrow=v.dtype)
                 self.rules.convert(self, self._places[v], target)
@@ -103,9 +126,12 @@ class Context:
     def storage(self, v: Value) -> Storage:
         """Where a value is read: a place given earlier, or a constant's. Raises `Unsupported` before it is made."""
         if v not in self._places:
-            if v not in self.consts:
+            if v in self._stored:
+                self._places[v] = self._widened(v, self._stored[v])
+            elif v in self.consts:
+                self._places[v] = self._constant(v)
+            else:
                 raise Unsupported(f"a value {v} is read before it is made")
-            self._places[v] = self._constant(v)
         return self._places[v]
 
     def _constant(self, v: Value) -> Storage:
@@ -150,11 +176,11 @@ class Context:
 
     def mark(self) -> Mark:
         """The steps and the places of values, for `back`."""
-        return list(self.steps), dict(self._places), dict(self.kept), self.makers.copy()
+        return list(self.steps), dict(self._places), dict(self._stored), dict(self.kept), self.makers.copy()
 
     def back(self, mark: Mark) -> None:
         """Takes steps and places since a `mark` back. What was packed since stays, and nobody reads it."""
-        self.steps, self._places, self.kept, self.makers = mark
+        self.steps, self._places, self._stored, self.kept, self.makers = mark
 
     def made(self, values: Iterable[Value]) -> None:
         """Places values as if earlier steps had made them: with the halo that their readers need, or where a result
@@ -256,6 +282,24 @@ class Context:
                 maker.forms_only()
         self.steps = [step for step, used in zip(self.steps, alive, strict=True) if used]
         self.makers = Makers()
+
+
+def _states(program: Program, as_stored: frozenset[Value]) -> set[Value]:
+    """States of bf16 and f16 that come and go with some rows renewed, key-value caches for example: what comes, and
+    what goes. Rows have an even number of elements, so that they lie in words of 4 bytes.
+    """
+    found = set[Value]()
+    for op in program.ops:
+        if op.prim != "dynamic_update_slice":
+            continue
+        x, update = op.ins[:2]
+        if not isinstance(x, Value) or not isinstance(update, Value) or x.dtype not in ("bfloat16", "float16"):
+            continue
+        whole = update.size > 1 and update.shape[-1] == x.shape[-1] and x.shape[-1] % 2 == 0
+        comes, goes = x in program.inputs and x not in program.outputs, op.out in program.outputs
+        if whole and comes and goes and {x, op.out} <= as_stored:
+            found.update((x, op.out))
+    return found
 
 
 def _walked(program: Program, lanes: int) -> Iterator[Value]:

@@ -1,0 +1,135 @@
+"""States of bf16 and f16 that a call renews in part, key-value caches for example, stay in their own type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import xcoexec
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment.assembly import Segment
+from xcoexec.codegen.segment.sharing import shareable
+from xcoexec.partition.split import split
+
+from .support import stages_of
+
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
+LENGTH, HEADS, DEPTH = 640, 4, 64
+
+
+def numbers(*shape: int, dtype: Any = jnp.bfloat16, seed: int = 0) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+def token(x: Any, keys: Any, values: Any, at: Any) -> tuple[Any, Any, Any]:
+    """One more row of both caches, and attention over all rows up to it."""
+    row = jnp.reshape(x, (1, 1, HEADS, DEPTH))
+    keys, values = (lax.dynamic_update_slice(c, row * s, (0, at, 0, 0)) for c, s in ((keys, 1), (values, 2)))
+    scores = jnp.einsum("bqhd,bkhd->bhqk", row, keys).astype(jnp.float32) / 8
+    seen = jax.nn.softmax(jnp.where(jnp.arange(LENGTH) <= at, scores, -1e9)).astype(x.dtype)
+    return jnp.einsum("bhqk,bkhd->bqhd", seen, values), keys, values
+
+
+def arguments(dtype: Any, length: int = LENGTH) -> tuple[jax.Array, ...]:
+    caches = (numbers(1, length, HEADS, DEPTH, dtype=dtype, seed=s) for s in (1, 2))
+    return numbers(1, HEADS * DEPTH, dtype=dtype), *caches, jnp.asarray(100, jnp.int32)
+
+
+def built(fn: Any, *args: Any) -> Segment:
+    _, graph = stages_of(fn, *args, weights=0)
+    assert not [x.host_error for x in graph.layers if x.host_error]
+    return host.build(graph.program, 2, pick=lambda groups, names, t: names[0], cut=split, as_stored=True)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_a_cache_is_read_and_renewed_where_it_lies(dtype: Any) -> None:
+    args = arguments(dtype)
+    segment = built(token, *args)
+    assert {"row_gemv", "gemv"} <= {f for a in segment.algorithms for f in a.split("+")}
+    assert segment.arena_bytes < args[1].nbytes  # no copy of a cache is among what is between
+    by_place = {i: v.shape for i, v in enumerate(segment.program.inputs)}
+    renewed = {by_place[i] for i, _ in shareable(segment) if len(by_place[i]) == 4}
+    assert renewed == {args[1].shape}
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("donated", [False, True])
+def test_tokens(dtype: Any, donated: bool) -> None:
+    """Row after row, beyond the end too, where the last row is renewed."""
+    _, keys, values, _ = arguments(dtype)
+    fast = xcoexec.jit(
+        token, strategy="host", strict=True, wait=True, threads=2, donate_argnums=(1, 2) if donated else ()
+    )
+    mine, theirs = (keys + 0, values + 0), (keys, values)
+    for step, at in enumerate((0, 5, LENGTH - 1, LENGTH + 7, -3)):
+        x = numbers(1, HEADS * DEPTH, dtype=dtype, seed=10 + step)
+        before = [np.asarray(c) for c in mine]
+        given = mine
+        got, *mine_now = fast(x, *mine, jnp.asarray(at, jnp.int32))
+        want, *theirs_now = jax.jit(token)(x, *theirs, jnp.asarray(at, jnp.int32))
+        for ours, true in zip(mine_now, theirs_now, strict=True):
+            np.testing.assert_array_equal(np.asarray(ours, np.float32), np.asarray(true, np.float32))
+        if not donated:
+            for old, c in zip(before, given, strict=True):
+                np.testing.assert_array_equal(np.asarray(c, np.float32), old.astype(np.float32))
+        np.testing.assert_allclose(np.asarray(got, np.float32), np.asarray(want, np.float32), rtol=0.03, atol=0.03)
+        mine, theirs = tuple(mine_now), tuple(theirs_now)
+    layers = fast.report(x, *mine, jnp.asarray(1, jnp.int32)).layers
+    assert any("row_gemv" in layer.algorithm for layer in layers)
+
+
+def both(x: Any, u: Any, at: Any) -> Any:
+    """What comes is read behind the update, in f32."""
+    y = lax.dynamic_update_slice(x, u, (at, 0))
+    return y, jnp.sum(x.astype(jnp.float32) * 2, axis=0), jnp.max(y.astype(jnp.float32), axis=0)
+
+
+def twice(x: Any, u: Any, at: Any) -> Any:
+    return lax.dynamic_update_slice(x, u, (at, 0)), lax.dynamic_update_slice(x, u * 2, (at + 1, 0))
+
+
+def kept(x: Any, u: Any, at: Any) -> Any:
+    return x, lax.dynamic_update_slice(x, u, (at, 0))
+
+
+def again(x: Any, u: Any, at: Any) -> Any:
+    y = lax.dynamic_update_slice(x, u, (at, 0))
+    return y, lax.dynamic_update_slice(y, u * 2, (at + 2, 0))
+
+
+def computed(x: Any, u: Any, at: Any) -> Any:
+    return lax.dynamic_update_slice(x * 2, u, (at, 0)), x
+
+
+def columns(x: Any, u: Any, at: Any) -> Any:
+    return lax.dynamic_update_slice(x, u[:, :4], (at, at)), x.astype(jnp.float32).sum()
+
+
+def product(x: Any, u: Any, at: Any) -> Any:
+    """More rows than are read where the state lies."""
+    y = lax.dynamic_update_slice(x, u, (at, 0))
+    return y, jnp.tile(u, (20, 1)) @ y.T
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("width", [8, 7])
+@pytest.mark.parametrize("donated", [False, True])
+@pytest.mark.parametrize("fn", [both, twice, kept, again, computed, columns, product], ids=lambda fn: fn.__name__)
+def test_other_uses_of_a_state(fn: Any, donated: bool, width: int, dtype: Any) -> None:
+    make = lambda: (numbers(50, width, dtype=dtype), numbers(3, width, dtype=dtype, seed=1), jnp.asarray(9, jnp.int32))
+    donate = (0,) if donated else ()
+    fast = xcoexec.jit(fn, strategy="host", strict=True, wait=True, threads=2, donate_argnums=donate)
+    for _ in range(2):
+        x, u, at = make()
+        got = fast(x, u, at)
+        if not donated:
+            np.testing.assert_array_equal(np.asarray(x, np.float32), np.asarray(make()[0], np.float32))
+        for ours, true in zip(got, jax.jit(fn)(*make()), strict=True):
+            assert ours.dtype == true.dtype
+            np.testing.assert_allclose(np.asarray(ours, np.float64), np.asarray(true, np.float64), rtol=0.02, atol=0.02)
