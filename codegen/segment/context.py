@@ -20,6 +20,7 @@ from .storage import APART, Buffer, Storage, dense, temporary
 
 SAME_SETS = 256  # bytes between pixels, whose multiples leave few sets of the caches to a vector of channels
 AS_STORED = ("bfloat16", "float16", "int8")  # types of arguments and results that a pass converts
+TWO_BYTES = ("bfloat16", "float16")  # those of them that stay as they are where nobody reads them otherwise
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
 
 
@@ -69,7 +70,7 @@ class Context:
         edges = (*program.inputs, *program.outputs)
         self.as_stored = frozenset(v for v in edges if rules.convert and v.dtype in AS_STORED and v.size > 1)
         self._stored: dict[Value, Storage] = {}  # what lies in its own type alone, until somebody reads it otherwise
-        states = _states(program, self.as_stored)
+        states = _states(program, self.as_stored) | self._multiplied()
         for i, v in enumerate(program.inputs):
             buffer = Buffer("arg", v.nbytes, i)
             if v in states:
@@ -83,6 +84,12 @@ class Context:
                 self._places[v] = dense(Buffer("temp", 4 * v.size), v.shape)
 
     # -- values
+    def _multiplied(self) -> set[Value]:
+        """Large inputs of bf16 and f16 that products read, which may do so where these lie."""
+        inputs = (v for v in self.program.inputs if v in self.as_stored and v not in self.program.outputs)
+        large = (v for v in inputs if v.dtype in TWO_BYTES and v.nbytes >= RAW_BYTES)
+        return {v for v in large if any(op.prim == "dot_general" for op in self.readers(v))}
+
     def _arriving(self, v: Value, buffer: Buffer) -> Storage:
         """Where an input is read: where it lies, or a copy as kernels hold it."""
         if v not in self.as_stored:
@@ -293,7 +300,7 @@ def _states(program: Program, as_stored: frozenset[Value]) -> set[Value]:
         if op.prim != "dynamic_update_slice":
             continue
         x, update = op.ins[:2]
-        if not isinstance(x, Value) or not isinstance(update, Value) or x.dtype not in ("bfloat16", "float16"):
+        if not isinstance(x, Value) or not isinstance(update, Value) or x.dtype not in TWO_BYTES:
             continue
         whole = update.size > 1 and update.shape[-1] == x.shape[-1] and x.shape[-1] % 2 == 0
         comes, goes = x in program.inputs and x not in program.outputs, op.out in program.outputs
