@@ -84,6 +84,46 @@ def test_tokens(dtype: Any, donated: bool) -> None:
     assert any("row_gemv" in layer.algorithm for layer in layers)
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.int32])
+@pytest.mark.parametrize("mode", [None, "clip", "drop", "promise_in_bounds"])
+def test_rows_that_indexing_sets(dtype: Any, mode: str | None) -> None:
+    """What does not lie inside is dropped, or moved inside, as JAX does it; no scatter is left."""
+    random, set_mode = np.random.default_rng(0), {} if mode is None else {"mode": mode}
+    x, u = (jnp.asarray(random.integers(-9, 9, size=shape), dtype) for shape in ((8, 6, 20), (8, 20)))
+    cases = [
+        lambda x, u, at: x.at[:, at].set(u, **set_mode),
+        lambda x, u, at: x.at[at].set(u[:6], **set_mode),
+        lambda x, u, at: x.at[2, at].set(u[0], **set_mode),
+        lambda x, u, at: x.at[at, 1:4].set(u[:3], **set_mode),
+        lambda x, u, at: x.at[at, at].set(u[1], **set_mode),
+    ]
+    for fn in cases:
+        _, graph = stages_of(fn, x, u, jnp.asarray(0, jnp.int32), weights=0)
+        assert {"scatter"}.isdisjoint(op.prim for op in graph.program.ops)
+        fast, plain = xcoexec.jit(fn, strategy="host", wait=True, threads=2), jax.jit(fn)
+        for at in (-40, -3, 0, 5, 6, 7, 30):
+            where = jnp.asarray(at, jnp.int32)
+            np.testing.assert_array_equal(np.asarray(fast(x, u, where)), np.asarray(plain(x, u, where)))
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_a_cache_that_indexing_renews_stays_in_its_type(dtype: Any) -> None:
+    def fn(x: Any, keys: Any, at: Any) -> tuple[Any, Any]:
+        row = jnp.reshape(x, (1, 1, HEADS, DEPTH))
+        keys = keys.at[:, at].set(row[:, 0])
+        return jnp.einsum("bqhd,bkhd->bhqk", row, keys), keys
+
+    x, keys, _, at = arguments(dtype)
+    segment = built(fn, x, keys, at)
+    assert segment.arena_bytes < keys.nbytes
+    fast = xcoexec.jit(fn, strategy="host", strict=True, wait=True, threads=2, donate_argnums=1)
+    for place in (0, 77, LENGTH + 5, -1):
+        got, mine = fast(x, keys + 0, jnp.asarray(place, jnp.int32))
+        want, theirs = jax.jit(fn)(x, keys, jnp.asarray(place, jnp.int32))
+        np.testing.assert_array_equal(np.asarray(mine, np.float32), np.asarray(theirs, np.float32))
+        np.testing.assert_allclose(np.asarray(got, np.float32), np.asarray(want, np.float32), rtol=0.02, atol=0.05)
+
+
 def both(x: Any, u: Any, at: Any) -> Any:
     """What comes is read behind the update, in f32."""
     y = lax.dynamic_update_slice(x, u, (at, 0))

@@ -79,8 +79,13 @@ def dynamic_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     takes single elements across the innermost axis.
     """
     x, *starts = op.ins
-    y = ctx.output(op.out)
-    _shifted(ctx, _read(ctx, x), y, starts, move_source=True)
+    y, s = ctx.output(op.out), _read(ctx, x, op.out.shape)
+    if s.narrow:
+        rows = dense(Buffer("temp", op.out.nbytes), y.shape, narrow=s.narrow)
+        _shifted(ctx, _in_words(s), _in_words(rows), starts, move_source=True)
+        elementwise.convert(ctx, rows, y)
+        return rest
+    _shifted(ctx, s, y, starts, move_source=True)
     return rest
 
 
@@ -112,11 +117,13 @@ def _in_words(s: Storage) -> Storage:
     return Storage(s.buffer, s.offset, shape, (*s.strides[:-1], 4), s.halo)
 
 
-def _read(ctx: Context, v: Value | Literal) -> Storage:
-    """Where a value is read. Raises `Unsupported` for a literal and for a type that kernels do not know."""
+def _read(ctx: Context, v: Value | Literal, rows: tuple[int, ...] = ()) -> Storage:
+    """Where a value is read; in its own type where it lies so and blocks of whole rows, of the shape `rows`, are read.
+    Raises `Unsupported` for a literal and for a type that kernels do not know.
+    """
     if not isinstance(v, Value) or not kind(v.dtype):
         raise Unsupported(f"a dynamic slice of {v}")
-    return ctx.storage(v)
+    return ctx.stored(v) if rows[-1:] == v.shape[-1:] and v.shape[-1] % 2 == 0 else ctx.storage(v)
 
 
 def _shifted(ctx: Context, s: Storage, y: Storage, starts: Sequence[Value | Literal], move_source: bool) -> None:

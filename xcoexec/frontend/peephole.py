@@ -4,6 +4,7 @@ pad, reduce_window_sum    of the padded zeroes nothing is read: a window over el
 pad + pad + ...           parts of an array that do not meet: they are concatenated
 a + scatter-add(0, u)     the scatter adds to a
 gather at a known place   a slice; its gradient a padding
+scatter of one block      an update of a slice
 indices as a column       a reshape
 transpose, dot_general    the product takes the operand as it lies
 dot_general of one term   a product of two arrays that are spread
@@ -23,6 +24,7 @@ from .decompose import reshaped, sliced
 
 Outputs = tuple[Value | Literal, ...]
 FLOATS = ("float32", "bfloat16", "float16")
+BLOCK = 16  # elements from which on a block is worth the operations that say where it lies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,12 +239,59 @@ def _turn(op: Op, around: _Around) -> list[Op] | None:
     return [dataclasses.replace(op, ins=before.ins, params={**op.params, "permutation": order})]
 
 
+def _renewed(op: Op, around: _Around) -> list[Op] | None:
+    """A scatter of one block is an update of a slice. A block that would be dropped, because it does not lie inside, is
+    what is there.
+    """
+    x, index, update = op.ins
+    if not isinstance(x, Value) or not isinstance(index, Value) or not isinstance(update, Value):
+        return None
+    dn, one = op.params["dimension_numbers"], len(index.shape) == 1 and index.dtype == "int32"
+    plain = x.dtype == update.dtype and not dn.operand_batching_dims and op.params.get("update_jaxpr") is None
+    if not one or not plain or update.size < BLOCK:
+        return None
+    rest, axes = iter(update.shape), dn.scatter_dims_to_operand_dims
+    sizes = tuple(1 if d in dn.inserted_window_dims else next(rest) for d in range(len(x.shape)))
+    block, starts = Value(sizes, x.dtype), dict[int, Value]()
+    ops = [reshaped(update, block, op.name)]
+    for i, d in enumerate(axes):
+        part, starts[d] = Value((1,), "int32"), Value((), "int32")
+        ops += [sliced(index, part, (i,), op.name), reshaped(part, starts[d], op.name)]
+    where = [starts.get(d, _whole(0)) for d in range(len(sizes))]
+    if op.params["mode"] != lax.GatherScatterMode.CLIP:  # XLA drops what is promised to lie inside as well
+        made = lambda prim, ins, out, **params: ops.append(Op(prim.name, ins, (out,), params, op.name, prim))
+        there, kept = Value(sizes, x.dtype), Value(sizes, x.dtype)
+        made(lax.dynamic_slice_p, (x, *where), there, slice_sizes=sizes)
+        made(lax.select_n_p, (_inside(starts, x.shape, sizes, made), there, block), kept)
+        block = kept
+    return [*ops, Op("dynamic_update_slice", (x, block, *where), op.outs, {}, op.name, lax.dynamic_update_slice_p)]
+
+
+def _inside(
+    starts: Mapping[int, Value], shape: Sequence[int], sizes: Sequence[int], made: Callable[..., None]
+) -> Value | Literal:
+    """Whether a block of those sizes that begins at `starts`, by axis, lies inside; `made` appends an operation."""
+    found: Value | Literal = Literal(np.bool_(True), "bool")
+    for d, start in starts.items():
+        for prim, bound in ((lax.ge_p, 0), (lax.le_p, shape[d] - sizes[d])):
+            holds, both = Value((), "bool"), Value((), "bool")
+            made(prim, (start, _whole(bound)), holds)
+            made(lax.and_p, (found, holds), both)
+            found = both
+    return found
+
+
+def _whole(n: int) -> Literal:
+    return Literal(np.int32(n), "int32")
+
+
 Rule = Callable[[Op, _Around], list[Op] | None]  # what stands for an operation; None: it stays
 #: primitive -> its rule; those of a later table see what those of an earlier one have made
 RULES: tuple[dict[str, Rule], ...] = (
     {
         "gather": _taken,
         "scatter-add": _put,
+        "scatter": _renewed,
         "reduce_window_sum": _windows,
         "dot_general": _product,
         "transpose": _turn,
