@@ -151,6 +151,11 @@ def columns(x: Any, u: Any, at: Any) -> Any:
     return lax.dynamic_update_slice(x, u[:, :4], (at, at)), x.astype(jnp.float32).sum()
 
 
+def turned(x: Any, u: Any, at: Any) -> Any:
+    """What is put in does not lie in rows."""
+    return lax.dynamic_update_slice(x, (u.T * 2).T, (at, 0)), x[:, 0].astype(jnp.float32)
+
+
 def product(x: Any, u: Any, at: Any) -> Any:
     """More rows than are read where the state lies."""
     y = lax.dynamic_update_slice(x, u, (at, 0))
@@ -160,7 +165,9 @@ def product(x: Any, u: Any, at: Any) -> Any:
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
 @pytest.mark.parametrize("width", [8, 7])
 @pytest.mark.parametrize("donated", [False, True])
-@pytest.mark.parametrize("fn", [both, twice, kept, again, computed, columns, product], ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize(
+    "fn", [both, twice, kept, again, computed, columns, turned, product], ids=lambda fn: fn.__name__
+)
 def test_other_uses_of_a_state(fn: Any, donated: bool, width: int, dtype: Any) -> None:
     make = lambda: (numbers(50, width, dtype=dtype), numbers(3, width, dtype=dtype, seed=1), jnp.asarray(9, jnp.int32))
     donate = (0,) if donated else ()

@@ -102,7 +102,7 @@ def dynamic_update_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op
         given, kept = state
         elementwise.copy(ctx, _in_words(given), _in_words(kept))
         rows = dense(Buffer("temp", update.nbytes), update.shape, narrow=given.narrow)
-        elementwise.convert(ctx, ctx.storage(update), rows)
+        elementwise.convert(ctx, elementwise.dense(ctx, ctx.storage(update)), rows)
         _shifted(ctx, _in_words(rows), _in_words(kept), starts, move_source=False)
         return rest
     y = ctx.output(op.out)

@@ -1,5 +1,5 @@
 """What the rules of the kernel families see while a program is turned into steps: places of values, packed weights and
-the steps themselves. Nothing here knows a primitive.
+the steps themselves. How a primitive is computed is not known here.
 """
 
 from __future__ import annotations
