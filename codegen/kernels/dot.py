@@ -45,6 +45,16 @@ class Side:
         """The lengths of some axes."""
         return tuple(self.value.shape[d] for d in dims)
 
+    def step(self, s: Storage, dims: Sequence[int]) -> int | None:
+        """Bytes from one index of some axes, taken as one, to the next in `s`; None where they do not lie evenly."""
+        return collapse(self.sizes(dims), [s.strides[d] for d in dims])
+
+    def in_order(self, ctx: Context, dims: Sequence[int]) -> Storage:
+        """A copy with the axes in that order, whose elements lie side by side."""
+        s, target = ctx.storage(self.value), ctx.scratch(self.sizes(dims))
+        copy(ctx, s, target, tuple(s.strides[d] for d in dims))
+        return target
+
 
 def _side(v: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> Side:
     return Side(v, tuple(batch), tuple(d for d in range(len(v.shape)) if d not in (*contract, *batch)), tuple(contract))
@@ -201,24 +211,13 @@ def _constant_words(
 
 def _words(ctx: Context, side: Side, nv: int, unit: MatrixUnit) -> Ref:
     """Packs a right side in bf16 that the model computes as words, in channel blocks of `nv` vectors."""
-    s, n, down, across = ctx.storage(side.value), math.prod(side.sizes(side.free)), *_steps(ctx, side)
+    s, k, n = ctx.storage(side.value), math.prod(side.sizes(side.contract)), math.prod(side.sizes(side.free))
+    down, across = side.step(s, side.contract), side.step(s, side.free)
     walks = [(side.value.shape[d], s.strides[d]) for d in side.batch]
     if down is None or across is None or (4 not in (down, across) and n > 1):
-        order = (*side.batch, *side.contract, *side.free)
-        flat = ctx.scratch(side.sizes(order))
-        copy(ctx, s, flat, tuple(s.strides[d] for d in order))
-        s, down, across, walks = flat, 4 * n, 4, list(zip(flat.shape, flat.strides, strict=True))[: len(side.batch)]
-    k = math.prod(side.sizes(side.contract))
+        s, down, across = side.in_order(ctx, (*side.batch, *side.contract, *side.free)), 4 * n, 4
+        walks = list(zip(s.shape, s.strides, strict=True))[: len(side.batch)]
     return packed_words(ctx, (s, (), 0), walks, (k, down), (n, across), nv, unit)
-
-
-def _steps(ctx: Context, side: Side) -> tuple[int | None, int | None]:
-    """Bytes from what is summed to the next of it, and from a row or channel to the next; None where they do not lie
-    evenly.
-    """
-    strides = ctx.storage(side.value).strides
-    down, across = (collapse(side.sizes(dims), [strides[d] for d in dims]) for dims in (side.contract, side.free))
-    return down, across
 
 
 def _lane(
@@ -261,7 +260,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         return _narrow(ctx, left, right, lanes, expr, unit)
     if (batch > 1 or not constant) and few_rows(m, k, n, batch) and _beside_data(ctx, left, right, lanes, expr):
         return None
-    if unit is not None and not (whole or constant) and m > FEW_ROWS and _steps(ctx, left)[0] == 4:
+    beside = not constant and left.step(ctx.storage(left.value), left.contract) == 4
+    if unit is not None and beside and not whole and m > FEW_ROWS:
         return _narrow(ctx, left, right, lanes, expr, unit)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
         return add_product(ctx, sides, lanes[0], expr, lanes[1:])
@@ -299,9 +299,7 @@ def _beside_data(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr:
     s = ctx.stored(right.value)
     dtype = s.narrow or "float32"
     each = itemsize(dtype)
-    step, row, column = (
-        collapse(right.sizes(d), [s.strides[i] for i in d]) for d in (right.batch, right.contract, right.free)
-    )
+    step, row, column = (right.step(s, dims) for dims in (right.batch, right.contract, right.free))
     flat = [_all_rows(lane, batch, m) for lane in lanes]
     if step is None or row is None or column is None or each not in (row, column) or None in flat:
         return False
@@ -328,12 +326,8 @@ def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
     the elements of a row that are summed lie side by side, and many rows read the other side.
     """
     a, b = ctx.storage(left.value), ctx.storage(right.value)
-
-    def step(s: Storage, side: Side, dims: Sequence[int]) -> int | None:
-        return collapse(side.sizes(dims), [s.strides[d] for d in dims])
-
-    groups = step(a, left, left.batch), step(b, right, right.batch)
-    row, channel = step(a, left, left.free), step(b, right, right.free)
+    groups = left.step(a, left.batch), right.step(b, right.batch)
+    row, channel = left.step(a, left.free), right.step(b, right.free)
     m, n, batch = (math.prod(s.sizes(d)) for s, d in ((left, left.free), (right, right.free), (left, left.batch)))
     lengths = left.sizes(left.contract)
     walks = zip(lengths, (a.strides[d] for d in left.contract), (b.strides[d] for d in right.contract), strict=True)
@@ -365,8 +359,7 @@ def _rows(ctx: Context, side: Side) -> Lane:
     )
     if lane is not None and lane.channel in (0, 4):
         return lane
-    target = ctx.scratch(side.sizes(order))
-    copy(ctx, s, target, tuple(strides))
+    target = side.in_order(ctx, order)
     lane = _lane(
         Ref(target.buffer, target.offset),
         target.strides,
@@ -381,12 +374,11 @@ def _rows(ctx: Context, side: Side) -> Lane:
 def _panels(ctx: Context, side: Side, nv: int) -> Ref:
     """Packs a right side that the model computes, in channel blocks of `nv` vectors."""
     s, n = ctx.storage(side.value), math.prod(side.sizes(side.free))
-    across = collapse(side.sizes(side.free), [s.strides[d] for d in side.free])
+    across = side.step(s, side.free)
     order = (*side.batch, *side.contract, *side.free)
     walk = [(side.value.shape[d], s.strides[d]) for d in order]
     if across is None:  # several dimensions of channels are cut into blocks as one
-        flat = ctx.scratch(side.sizes(order))
-        copy(ctx, s, flat, tuple(step for _, step in walk))
-        s, across, walk = flat, 4, list(zip(flat.shape, flat.strides, strict=True))
+        s, across = side.in_order(ctx, order), 4
+        walk = list(zip(s.shape, s.strides, strict=True))
     batch, end = len(side.batch), len(side.batch) + len(side.contract)
     return packed(ctx, (s, (), 0), walk[:batch], walk[batch:end], (n, across), nv)

@@ -91,9 +91,7 @@ def word_panel(name: str, key: Spec, target: Target) -> str:
         return v.add(y, v.mul(tile, 4 * v.vl * step * vectors), v.mul(row, 4 * v.vl), vector)
 
     if plain:
-        _of_rows(
-            v, x, down, left, count, [minimum(v, v.add(width, -i * v.vl), i64(v.vl)) for i in range(vectors)], place
-        )
+        _of_rows(v, x, down, left, count, [v.add(width, -i * v.vl) for i in range(vectors)], place)
     else:
         with v.loop(i64(vectors)) as i:
             first = v.mul(i, v.vl)
@@ -112,7 +110,7 @@ def _of_rows(
     lanes: list[ir.Value],
     place: Callable[[ir.Value, int], ir.Value],
 ) -> None:
-    """Writes `count` rows of words of a matrix of which `left` rows are left; `lanes`: of each vector."""
+    """Writes `count` rows of words of a matrix of which `left` rows are left; `lanes`: channels from each vector on."""
     masks = []
     for n in lanes:
         v.set_mask(maximum(v, n, i64(0)))

@@ -70,17 +70,17 @@ class Context:
         edges = (*program.inputs, *program.outputs)
         self.as_stored = frozenset(v for v in edges if rules.convert and v.dtype in AS_STORED and v.size > 1)
         self._stored: dict[Value, Storage] = {}  # what lies in its own type alone, until somebody reads it otherwise
-        states = _states(program, self.as_stored) | self._multiplied()
+        own = _states(program, self.as_stored) | self._multiplied()
         for i, v in enumerate(program.inputs):
             buffer = Buffer("arg", v.nbytes, i)
-            if v in states:
+            if v in own:
                 self._stored[v] = dense(buffer, v.shape, narrow=v.dtype)
             else:
                 self._places[v] = self._arriving(v, buffer)
         for i, v in enumerate(program.outputs):
             if v not in self.as_stored:
                 self._places.setdefault(v, dense(Buffer("ret", v.nbytes, i), v.shape))
-            elif v not in self._places and v not in states:
+            elif v not in self._places and v not in own:
                 self._places[v] = dense(Buffer("temp", 4 * v.size), v.shape)
 
     # -- values
