@@ -452,6 +452,25 @@ def test_attention_by_strips(n: int, t: int, h: int, d: int) -> None:
     assert by_strips(ran) and error(got, oracle(attention, q, k, v)) < TOLERANCE
 
 
+@pytest.mark.parametrize(
+    ("n", "t", "s", "h", "threads", "strips"),
+    [(1, 70, 70, 1, 2, 2), (2, 101, 33, 3, 9, 18), (1, 197, 197, 6, 16, 30), (1, 131, 40, 2, 5, 4), (1, 63, 63, 1, 4, 0)],
+)
+def test_heads_are_cut_where_threads_outnumber_them(n: int, t: int, s: int, h: int, threads: int, strips: int) -> None:
+    """A mask differs by row; blocks of rows have a shorter last one; half a block is not made."""
+
+    def attention(q: Any, k: Any, v: Any, mask: Any) -> Any:
+        scores = jax.nn.softmax(jnp.einsum("nthd,nshd->nhts", q, k) + mask)
+        return jnp.einsum("nhts,nshd->nthd", scores, v)
+
+    values = array(n, t, h, 16), array(n, s, h, 16, seed=1), array(n, s, h, 16, seed=2), array(t, s, seed=3)
+    program = stages_of(attention, *values)[1].program
+    segment = host.build(program, threads, pick=lambda groups, names, t: names[-1], cut=split)
+    assert [step.items for step in segment.steps if "strips" in step.families] == [strips] * bool(strips)
+    got = host.Call(segment, [np.asarray(x) for x in values], [])()[0]
+    assert error(got, oracle(attention, *values)) < TOLERANCE
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_strips_of_many_images_are_cut_three_times(turned: bool) -> None:
     """The first two and the last one; all of them where they do not lie evenly. Those of one form share one table."""
@@ -548,7 +567,7 @@ def test_bf16_products(m: int, k: int, n: int) -> None:
     assert error(fast(x), np.asarray(x, np.float64) @ np.asarray(w, np.float64)) < 1e-5
     unit = target().unit("bfloat16")
     product = "gemm" if unit is None else "tiles" if unit.kernel == "tiles" else "gemm(bfloat16)"
-    passes = {"elementwise", "narrow"}  # of the input as it is stored, which may write words too
+    passes = {"elementwise", "elementwise_rows", "narrow"}  # of the input as it is stored, which may write words too
     assert set(fast.report().layers[-1].algorithm.split("+")) - passes == {product}
 
 

@@ -33,6 +33,14 @@ def _bound(**options: Any) -> Any:
     return xcoexec.jit(_fn, strategy="host", strict=True, **options).bind(W1, W2)
 
 
+def test_all_threads_take_numbers_below_the_normal_ones_for_0() -> None:
+    """As XLA's threads do, which call the kernels: an element is the same whichever thread computes it."""
+    x, fn = np.full(1 << 18, 3e-39, np.float32), lambda x: x * 0.5
+    host_only = xcoexec.jit(fn, strategy="host", strict=True, threads=2)
+    assert all(not np.asarray(host_only(x)).any() for _ in range(20))
+    assert not np.asarray(jax.jit(fn)(x)).any()
+
+
 @pytest.mark.parametrize("affinity", [CPUS[:1], CPUS[-1:], CPUS])
 def test_affinity(affinity: list[int]) -> None:
     x = array(33, 40)

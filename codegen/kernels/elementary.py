@@ -1,6 +1,7 @@
 """Elementary functions on vectors of f32, each to 4 units in the last place or better over its whole range.
 
-Powers of two are found by adding 1.5 * 2**23, which leaves a rounded integer in the low bits of the sum.
+Powers of two are found by adding 1.5 * 2**23, which leaves a rounded integer in the low bits of the sum. AVX-512 has
+instructions that multiply with such powers and find reciprocals.
 Coefficients are minimax fits of relative error, constant term first, rounded to f32.
 """
 
@@ -10,8 +11,9 @@ import math
 
 import llvmlite.ir as ir
 
-from .simd import Builder
+from .simd import Builder, number
 
+LONG = 16  # lanes of vectors with instructions for powers of two and for reciprocals
 ROUND = 1.5 * 2.0**23
 LN2 = (0.693359375, -2.12194440e-4)  # ln 2 as a short number and the rest
 LEAST, MOST = -104.0, 89.0  # exp is 0 below, infinite above
@@ -52,12 +54,12 @@ ERFC_NONE = 10.1  # erfc is 0 from here on
 
 
 def _reduced(v: Builder, x: ir.Value, low: ir.Value | None = None) -> tuple[ir.Value, ir.Value]:
-    """(n as an integer, r) with x + low = n ln2 + r, |r| <= ln2/2; `low` is far below x."""
+    """(ROUND + n, r) with x + low = n ln2 + r, |r| <= ln2/2; `low` is far below x."""
     t = v.fma(x, v.const(math.log2(math.e)), v.const(ROUND))
     n = v.b.fsub(t, v.const(ROUND))
     r = v.fma(n, v.const(-LN2[0]), x)
     r = r if low is None else v.b.fadd(r, low)
-    return _low_bits(v, t), v.fma(n, v.const(-LN2[1]), r)
+    return t, v.fma(n, v.const(-LN2[1]), r)
 
 
 def _low_bits(v: Builder, t: ir.Value) -> ir.Value:
@@ -70,31 +72,62 @@ def _power(v: Builder, n: ir.Value) -> ir.Value:
     return v.floats(v.b.shl(v.b.add(n, v.iconst(127)), v.iconst(23)))
 
 
-def exp(v: Builder, x: ir.Value, low: ir.Value | None = None, times: ir.Value | None = None) -> ir.Value:
-    """e**(x + low) * times; 2**n is applied in two steps, so that results may be denormal."""
-    x = v.maximum(v.maximum(x, v.const(LEAST)), v.const(MOST), "<")
-    n, r = _reduced(v, x, low)
-    p = v.fma(v.poly(r, EXP), r, v.const(1.0))
-    p = v.fma(p, r, v.const(1.0)) if times is None else v.fma(v.b.fmul(p, r), times, times)
+def _scaled(v: Builder, p: ir.Value, t: ir.Value) -> ir.Value:
+    """p * 2**n for t = ROUND + n: in two steps where no instruction does it, so that results may be denormal."""
+    if v.vl == LONG:
+        return v.scaled(p, v.b.fsub(t, v.const(ROUND)))
+    n = _low_bits(v, t)
     half = v.b.ashr(n, v.iconst(1))
     return v.b.fmul(v.b.fmul(p, _power(v, half)), _power(v, v.b.sub(n, half)))
 
 
+def _over(v: Builder, a: ir.Value, d: ir.Value) -> ir.Value:
+    """a / d for 2**-60 < d < 2**60: by Newton's step from the 14 bits that an instruction has, where there is one."""
+    if v.vl != LONG:
+        return v.b.fdiv(a, d)
+    u = v.reciprocal(d)
+    u = v.fma(v.fma(v.b.fneg(d), u, v.const(1.0)), u, u)
+    return u if number(a) == 1.0 else v.b.fmul(a, u)
+
+
+def factors(v: Builder, d: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Three numbers with which a division by d is three multiplications, to 1 unit in the last place: half of its power
+    of two, towards zero, the reciprocal of the rest, and the other half. None of the products overflows, or falls below
+    the normal numbers, where the quotient does not. Of 0, infinity and NaN the reciprocal alone counts.
+    """
+    bits = v.bits(d)
+    exponent = v.b.and_(v.b.lshr(bits, v.iconst(23)), v.iconst(255))
+    power = v.b.sub(exponent, v.iconst(127))
+    half = v.b.ashr(v.b.add(power, v.b.lshr(power, v.iconst(31))), v.iconst(1))
+    normal = v.b.icmp_unsigned("<", v.b.sub(exponent, v.iconst(1)), v.iconst(254))
+    one = v.b.or_(v.b.and_(bits, v.iconst(-0x7F800001)), v.iconst(0x3F800000))  # the number with exponent 0
+    rest = v.b.fdiv(v.const(1.0), v.b.select(normal, v.floats(one), d))
+    low, high = (v.b.select(normal, _power(v, v.b.neg(n)), v.const(1.0)) for n in (half, v.b.sub(power, half)))
+    return low, rest, high
+
+
+def exp(v: Builder, x: ir.Value, low: ir.Value | None = None, times: ir.Value | None = None) -> ir.Value:
+    """e**(x + low) * times."""
+    x = v.maximum(v.maximum(x, v.const(LEAST)), v.const(MOST), "<")
+    t, r = _reduced(v, x, low)
+    p = v.fma(v.poly(r, EXP), r, v.const(1.0))
+    p = v.fma(p, r, v.const(1.0)) if times is None else v.fma(v.b.fmul(p, r), times, times)
+    return _scaled(v, p, t)
+
+
 def exp2(v: Builder, x: ir.Value) -> ir.Value:
-    """2**x; 2**n is applied in two steps, so that results may be denormal."""
+    """2**x."""
     x = v.maximum(v.maximum(x, v.const(EXP2_LEAST)), v.const(EXP2_MOST), "<")
     t = v.b.fadd(x, v.const(ROUND))
-    n, r = _low_bits(v, t), v.b.fsub(x, v.b.fsub(t, v.const(ROUND)))
-    half = v.b.ashr(n, v.iconst(1))
-    return v.b.fmul(v.b.fmul(v.poly(r, EXP2), _power(v, half)), _power(v, v.b.sub(n, half)))
+    return _scaled(v, v.poly(v.b.fsub(x, v.b.fsub(t, v.const(ROUND))), EXP2), t)
 
 
 def expm1(v: Builder, x: ir.Value) -> ir.Value:
     """2 (2**(n-1) (e**r - 1) + 2**(n-1) - 1/2); x itself near 0, where its sign and denormals must last."""
     c = v.maximum(v.maximum(x, v.const(EXPM1_LEAST)), v.const(MOST), "<")
-    n, r = _reduced(v, c)
+    t, r = _reduced(v, c)
     p = v.fma(v.b.fmul(r, r), v.poly(r, EXPM1), r)
-    s = _power(v, v.b.sub(n, v.iconst(1)))
+    s = _power(v, v.b.sub(_low_bits(v, t), v.iconst(1)))
     y = v.fma(s, p, v.b.fsub(s, v.const(0.5)))
     return v.select("<", v.unary("fabs", x), v.const(EXPM1_TINY), x, v.b.fadd(y, y))
 
@@ -127,12 +160,12 @@ def log1p(v: Builder, x: ir.Value) -> ir.Value:
 
 
 def tanh(v: Builder, x: ir.Value) -> ir.Value:
-    """x + x**3 p(x**2) below 0.625, else 1 - 2/(e**2|x| + 1) with x's sign."""
+    """x + x**3 p(x**2) below 0.625, else 1 - 2 e/(1 + e) with e = e**-2|x| and x's sign."""
     a = v.unary("fabs", x)
     z = v.b.fmul(x, x)
     small = v.fma(v.b.fmul(v.poly(z, TANH), z), x, x)
-    e = exp(v, v.b.fadd(a, a))
-    big = v.b.fsub(v.const(1.0), v.b.fdiv(v.const(2.0), v.b.fadd(e, v.const(1.0))))
+    e = exp(v, v.b.fmul(a, v.const(-2.0)))
+    big = v.b.fsub(v.const(1.0), _over(v, v.b.fadd(e, e), v.b.fadd(e, v.const(1.0))))
     return v.copysign(v.select("<", a, v.const(TANH_BORDER), small, big), x)
 
 
@@ -140,7 +173,7 @@ def logistic(v: Builder, x: ir.Value) -> ir.Value:
     """1/(1+e) or e/(1+e) with e = e**-|x|, which never overflows."""
     e = exp(v, v.b.fneg(v.unary("fabs", x)))
     top = v.select("<", x, v.const(0.0), e, v.const(1.0))
-    return v.b.fdiv(top, v.b.fadd(v.const(1.0), e))
+    return _over(v, top, v.b.fadd(v.const(1.0), e))
 
 
 def _erf_near_0(v: Builder, x: ir.Value) -> ir.Value:
@@ -153,7 +186,7 @@ def erf(v: Builder, x: ir.Value) -> ir.Value:
     p = v.b.fneg(v.poly(v.maximum(a, v.const(ERF_ONE), "<"), ERF_LARGE))
     t = v.b.fadd(p, v.const(ROUND))
     r = v.b.fsub(p, v.b.fsub(t, v.const(ROUND)))
-    rest = v.b.fmul(v.poly(r, EXP2), _power(v, _low_bits(v, t)))
+    rest = _scaled(v, v.poly(r, EXP2), t)
     return v.select("<", a, v.const(ERF_BORDER), _erf_near_0(v, x), v.copysign(v.b.fsub(v.const(1.0), rest), x))
 
 
@@ -163,7 +196,7 @@ def erfc(v: Builder, x: ir.Value) -> ir.Value:
     The square is held in two parts, so that no digit of the exponent is lost.
     """
     a = v.maximum(v.unary("fabs", x), v.const(ERFC_NONE), "<")
-    u = v.b.fdiv(v.const(1.0), v.b.fadd(a, v.const(ERFC_MIDDLE)))
+    u = _over(v, v.const(1.0), v.b.fadd(a, v.const(ERFC_MIDDLE)))
     q = v.b.fmul(v.poly(v.b.fmul(v.b.fsub(a, v.const(ERFC_MIDDLE)), u), ERFC), u)
     square = v.b.fmul(a, a)
     low = v.fma(a, a, v.b.fneg(square))

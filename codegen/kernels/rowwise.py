@@ -22,6 +22,7 @@ from ..segment.context import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Operand
 from ..target import Target
+from .elementary import factors
 from .elementwise import coalesce, nest, read
 from .expressions import emit_node
 from .forms import PassMaker
@@ -108,7 +109,8 @@ def kernel(name: str, key: Spec, target: Target) -> str:
 @dataclasses.dataclass
 class _Row:
     """The code of one row. `fixed`: vectors of nodes that are one number a row, as far as they are there. `stored`:
-    node -> the address of its row, written by a pass that is over.
+    node -> the address of its row, written by a pass that is over. `divisors`: what elements are multiplied with that
+    are divided by such a number.
     """
 
     v: Builder
@@ -120,6 +122,7 @@ class _Row:
 
     def __post_init__(self) -> None:
         self.fixed: dict[int, ir.Value] = {}
+        self.divisors: dict[int, tuple[ir.Value, ...]] = {}
         self.stored: dict[int, ir.Value] = {}
         self.level = levels(self.nodes)
         self.constant = self._constants()
@@ -160,6 +163,9 @@ class _Row:
         inside = needed(self.nodes, wanted, self.stored)
         self._fix([n for n in inside if self.constant[n]] + [n for n in wanted if self.constant[n]])
         inside = [n for n in inside if not self.constant[n]]
+        for by in map(self._divisor, inside):
+            if by is not None and by not in self.divisors:
+                self.divisors[by] = factors(self.v, self.fixed[by])
 
         def step(acc: list[ir.Value], offset: ir.Value, masked: bool) -> list[ir.Value]:
             env = self._values(inside, wanted, offset)
@@ -187,8 +193,17 @@ class _Row:
         for n in sorted(read & set(self.stored)):
             env[n] = self.v.load(self.v.add(self.stored[n], offset))
         for n in inside:
-            env[n] = emit_node(self.v, self.nodes[n], operand, env)
+            if (by := self._divisor(n)) is not None:
+                env[n] = functools.reduce(self.v.b.fmul, self.divisors[by], env[operands(self.nodes[n])[0]])
+            else:
+                env[n] = emit_node(self.v, self.nodes[n], operand, env)
         return env
+
+    def _divisor(self, n: int) -> int | None:
+        """The node that node `n` divides elements by, where it is one number a row that is not known before."""
+        head, *_ = self.nodes[n]
+        by = operands(self.nodes[n])[1] if head == "div" else None
+        return by if by is not None and self.constant[by] and self.nodes[by][0] != "lit" else None
 
     def _operand(self, offset: ir.Value, k: int) -> ir.Value:
         place = len(self.results) + k

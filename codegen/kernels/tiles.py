@@ -12,6 +12,7 @@ evenly apart, as at the end of a row of an image, their words are copied first.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -49,6 +50,9 @@ class Tiles(Protocol):
 
     def end(self) -> None:
         """The tiles are not needed any more."""
+
+
+Load = Callable[[Tiles, ir.Value], None]  # (tiles, bytes behind the pixels' addresses)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,32 +100,39 @@ class Amx:
 
 @dataclasses.dataclass(frozen=True)
 class _Input:
-    """The pixels of a tile by their addresses; `even`: they lie `stride` bytes apart. `buffer`: room for a tile."""
+    """The pixels of a tile, whose addresses are listed from `rows` on, the first one `start`; `even`: they lie `stride`
+    bytes apart. `buffer`: room for a tile.
+    """
 
     v: Builder
     tile: int
-    pixels: list[ir.Value]
+    rows: ir.Value
+    height: int
+    start: ir.Value
     stride: ir.Value
     even: ir.Value
     buffer: ir.Value
 
     @classmethod
-    def of(cls, v: Builder, tile: int, pixels: list[ir.Value]) -> _Input:
+    def of(cls, v: Builder, tile: int, rows: ir.Value, height: int) -> _Input:
         """What is known of them before the first tile."""
+        pixels = [v.ld64(rows, r) for r in range(height)]
         steps = [v.b.sub(b, a) for a, b in itertools.pairwise(pixels)] or [i64(LINE)]
         even: ir.Value = ir.Constant(ir.IntType(1), 1)
         for step in steps[1:]:
             even = v.b.and_(even, v.b.icmp_signed("==", step, steps[0]))
-        return cls(v, tile, pixels, steps[0], even, v.local(ROWS * WORDS))
+        return cls(v, tile, rows, height, pixels[0], steps[0], even, v.local(ROWS * WORDS))
 
     def load(self, t: Tiles, at: ir.Value) -> None:
         """The words that lie `at` bytes behind the pixels' addresses."""
+        t.load(self.tile, self.v.add(self.start, at), self.stride)
+
+    def copy(self, t: Tiles, at: ir.Value) -> None:
+        """As `load`, of pixels that lie anywhere."""
         v = self.v
-        with v.b.if_then(v.b.not_(self.even)):
-            for r, pixel in enumerate(self.pixels):
-                v.store(v.load(v.add(pixel, at)), v.add(self.buffer, r * LINE))
-        address = v.b.select(self.even, v.add(self.pixels[0], at), self.buffer)
-        t.load(self.tile, address, v.b.select(self.even, self.stride, i64(LINE)))
+        for r in range(self.height):
+            v.store(v.load(v.add(v.ld64(self.rows, r), at)), v.add(self.buffer, r * LINE))
+        t.load(self.tile, self.buffer, i64(LINE))
 
 
 @family("tiles")
@@ -137,8 +148,9 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
     heights = [mr] if mr <= ROWS else [-(-mr // 2), mr // 2]
     assert walk == NEAR and len(heights) * nv <= MOST and v.vl == WORDS and not known
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, walked, *_ = v.args
-    t, pixels, row = tiles_of(v, dtype), [v.ld64(xs, r) for r in range(mr)], nv * LINE
-    inputs = [_Input.of(v, X[j], pixels[j * heights[0] :][:n]) for j, n in enumerate(heights)]
+    t, row = tiles_of(v, dtype), nv * LINE
+    inputs = [_Input.of(v, X[j], v.add(xs, 8 * j * heights[0]), n) for j, n in enumerate(heights)]
+    even = functools.reduce(v.b.and_, (x.even for x in inputs))
     sums, blocks = v.local(mr * WORDS * nv), v.b.sdiv(run, i64(WORDS))
     t.begin(_rows(heights, nv))
     with over_tiles(v, walked) as on:
@@ -147,8 +159,10 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
             t.zero(i)
         with v.loop(ntaps) as n:
             at, wt = v.add(v.ld64(v.add(taps, v.mul(n, 8))), x_on), v.add(w, v.mul(v.mul(n, run), row))
-            with v.loop(blocks) as k:
-                _multiply(v, t, inputs, v.add(at, v.mul(k, LINE)), v.add(wt, v.mul(k, WORDS * row)), nv)
+            with v.b.if_else(even) as (evenly, anyhow):
+                for place, loads in ((evenly, [x.load for x in inputs]), (anyhow, [x.copy for x in inputs])):
+                    with place, v.loop(blocks) as k:
+                        _multiply(v, t, loads, v.add(at, v.mul(k, LINE)), v.add(wt, v.mul(k, WORDS * row)), nv)
         for j, i in itertools.product(range(len(heights)), range(nv)):
             t.store(j * nv + i, v.add(sums, j * heights[0] * row + i * LINE), i64(row))
         e_on = [on(gemm.OPERANDS + k) for k in range(len(kinds))]
@@ -170,15 +184,17 @@ def _rows(heights: Sequence[int], nv: int) -> list[int]:
     return rows
 
 
-def _multiply(v: Builder, t: Tiles, inputs: Sequence[_Input], at: ir.Value, w: ir.Value, nv: int) -> None:
+def _multiply(v: Builder, t: Tiles, loads: Sequence[Load], at: ir.Value, w: ir.Value, nv: int) -> None:
     """Adds the products of the inputs' tiles and those of the weights, one behind the other from `w` on."""
-    free = W[len(inputs) - 1 :]  # a second input takes the first of them
-    inputs[0].load(t, at)
+    free = W[len(loads) - 1 :]  # a second input takes the first of them
+    loads[0](t, at)
     for i in range(nv):
         t.load(free[i % len(free)], v.add(w, i * ROWS * LINE), i64(LINE))
         t.multiply(i, X[0], free[i % len(free)])
-    for j in range(1, len(inputs)):
-        inputs[j].load(t, at)
+    for line in range(nv * ROWS):  # of the next ones
+        v.prefetch(v.add(w, (nv * ROWS + line) * LINE))
+    for j, load in enumerate(loads[1:], 1):
+        load(t, at)
         for i in range(nv):
             t.multiply(j * nv + i, X[j], free[i])
 

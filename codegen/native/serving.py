@@ -21,6 +21,7 @@ from .words import (
     call1,
     call2,
     compare_exchange,
+    flush_denormals,
     ld,
     native,
     now,
@@ -132,6 +133,7 @@ def serve(relay, me):
     """A serving thread's life: the next call of the ring, its flag, its segment, its answer; as long as the relay's
     server is number `me`.
     """
+    flush_denormals()
     libc, team, ahead = ld(relay + Relay.LIBC), ld(relay + Relay.TEAM), scratch(AHEAD_WORDS)
     while atomic_load(relay + Relay.SERVER) == me:
         head = atomic_load(relay + Relay.HEAD)

@@ -48,6 +48,7 @@ from .words import (
     call5,
     compare_exchange,
     exchange,
+    flush_denormals,
     ld,
     native,
     now,
@@ -285,6 +286,7 @@ def worker(team, index):
     Spare workers, which calls of fewer threads than the team
     has do without, park too and are not woken for them: spinning, they would keep cores from others for nothing.
     """
+    flush_denormals()
     libc = ld(team + Team.LIBC)
     clock = ld(libc + Libc.CLOCK)
     seen, started = 0, now(clock)

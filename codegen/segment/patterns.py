@@ -5,8 +5,7 @@ attention; and along which dimensions of the last result they are cut.
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..program import Group, Op, Unsupported, external
 from ..rules.convolution import Convolution, convolution
@@ -16,18 +15,21 @@ from .strips import STRIPS, Ranges, append
 
 SCRATCH_BYTES = 3 << 17  # of what lies between the layers of one strip: it stays in L2 beside weights and data
 WEIGHT_BYTES = 1 << 18  # of all layers of a strip: every strip reads them again, so they have to stay in L2 too
+LEAST_ROWS = 32  # of a head that a strip has where heads are cut
+PACKED = 8  # rows for which a strip could be computed while it makes panels of all keys and values
 NAMES = ("apart", STRIPS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Pattern:
     """`count` groups that `fits` accepts may be cut along `axes` of the last result, the first of them in blocks of
-    one.
+    one; along `rows` too, where threads would find too few strips otherwise.
     """
 
     count: int
     fits: Callable[[Sequence[Group]], bool]
-    axes: tuple[int, ...]
+    axes: tuple[int, int]
+    rows: int | None = None
 
 
 def fused(ctx: Context, at: int) -> int:
@@ -42,11 +44,12 @@ def fused(ctx: Context, at: int) -> int:
             and _linear(ctx, groups)
             and weight_bytes(ctx, groups) <= WEIGHT_BYTES
         ):
-            strips = _ranges(groups[-1].out.shape, pattern.axes, _block(ctx, groups, pattern))
+            steps = _steps(ctx, groups, pattern)
+            strips = _ranges(groups[-1].out.shape, steps)
             if len(strips) < 2 or ctx.choose(groups, NAMES) != STRIPS:
                 return 0
             try:
-                append(ctx, groups, strips, pattern.axes)
+                append(ctx, groups, strips, tuple(steps))
             except (Unsupported, ValueError):  # the partitioner cannot cut it there
                 return 0
             return pattern.count
@@ -132,36 +135,45 @@ PATTERNS = (
     Pattern(3, _bottleneck, (0, 1)),
     Pattern(2, _separable, (0, 1)),
     Pattern(2, _expanded, (0, 1)),
-    Pattern(3, _attention, (0, 2)),
+    Pattern(3, _attention, (0, 2), 1),
 )
 
 
 # -- cuts ---------------------------------------------------------------------------------------------
 
 
-def _ranges(shape: tuple[int, ...], axes: tuple[int, ...], block: int) -> list[Ranges]:
-    """Every strip's range on the axes: the last one in blocks, those before in ones (an axis that is not cut has no
-    range).
-    """
+def _ranges(shape: tuple[int, ...], steps: Mapping[int, int]) -> list[Ranges]:
+    """Every strip's range on the axes, so many elements each (an axis that is not cut has no range)."""
     found: list[Ranges] = [()]
-    for axis in axes:
-        step = block if axis == axes[-1] else 1
-        if step >= shape[axis]:
-            continue
-        found = [(*r, (axis, a, min(a + step, shape[axis]))) for r in found for a in range(0, shape[axis], step)]
+    for axis, step in steps.items():
+        if step < shape[axis]:
+            found = [(*r, (axis, a, min(a + step, shape[axis]))) for r in found for a in range(0, shape[axis], step)]
     return found
 
 
-def _block(ctx: Context, groups: Sequence[Group], pattern: Pattern) -> int:
-    """Rows (or heads) a strip so that what is between the layers fits SCRATCH_BYTES and every thread gets several
-    strips.
+def _steps(ctx: Context, groups: Sequence[Group], pattern: Pattern) -> dict[int, int]:
+    """Elements of each axis that a strip has, so that what is between the layers fits SCRATCH_BYTES and every thread
+    gets several strips.
     """
-    *outer, axis = pattern.axes
+    first, axis = pattern.axes
     shape = groups[-1].out.shape
-    repeats = math.prod(shape[a] for a in outer)
-    between = sum(4 * g.out.size for g in groups[:-1]) // repeats
-    strips = max(-(-between // SCRATCH_BYTES), min(shape[axis], -(-3 * ctx.threads // repeats)))
-    return max(1, shape[axis] // strips)
+    between = sum(4 * g.out.size for g in groups[:-1]) // shape[first]
+    strips = max(-(-between // SCRATCH_BYTES), min(shape[axis], -(-3 * ctx.threads // shape[first])))
+    block = max(1, shape[axis] // strips)
+    if pattern.rows is None or block > 1:
+        return {first: 1, axis: block}
+    heads = shape[first] * shape[axis]
+    rows = _rows(shape[pattern.rows], heads, ctx.threads, -(-between // (shape[axis] * SCRATCH_BYTES)))
+    return {first: 1, axis: 1, **({pattern.rows: rows} if rows < shape[pattern.rows] else {})}
+
+
+def _rows(rows: int, heads: int, threads: int, least: int) -> int:
+    """Rows a strip, of which each head has `least` or more: the fewest that the busiest thread has to do, beside
+    `PACKED` for each strip.
+    """
+    most = max(1, rows // LEAST_ROWS)
+    busiest = lambda parts: -(-heads * parts // threads) * (-(-rows // parts) + PACKED)
+    return -(-rows // min(range(min(least, most), most + 1), key=busiest))
 
 
 __all__ = ["NAMES", "fused", "fusible", "weight_bytes"]
