@@ -342,10 +342,13 @@ def _tiles_per_item(
     products = math.prod(g.pixels) * g.groups * g.channels * g.depth / (TILE_WORDS if unit.step > 1 else 2 * vl)
 
     def cycles(chunks: int) -> float:
-        """Of the busiest thread, that of a last item which others wait for, and of what comes from afar."""
-        items, readers = chunks * blocks, blocks if chunks < near else min(blocks, threads)
-        work = products / items * (-(-items // threads) + WAITED)
-        return work + (min(chunks, threads) * weights + readers * image) / (far * min(items, threads))
+        """Of the busiest thread, that of a last item which others wait for, and of what comes from afar: the panels of
+        its items, which lie in a row, and the part of the input that they read, anew for each where they are far apart.
+        """
+        items = chunks * blocks
+        each = -(-items // threads)
+        panels, parts = min(each, blocks) / blocks, each if chunks < near else max(1.0, each / blocks)
+        return products / items * (each + WAITED) + (panels * weights + parts * image / chunks) / far
 
     return max(1, -(-tiles // min(range(1, most + 1), key=cycles)))
 
