@@ -202,8 +202,8 @@ def test_what_is_not_finite_stays_in_its_channel(family: str) -> None:
 @pytest.mark.parametrize("shape", [(16, 4), (32, 2), (21, 2)])
 @pytest.mark.parametrize(("dtype", "instruction"), [("bfloat16", "tdpbf16ps"), ("int8", "tdpbssd")])
 def test_the_instructions(dtype: str, instruction: str, shape: tuple[int, int]) -> None:
-    """What LLVM makes of the kernels for a CPU with tiles: as many products as tiles of sums, for pixels that lie evenly
-    apart and for others.
+    """What LLVM makes of the kernels for a CPU with tiles: as many products as tiles of sums, for pixels that lie
+    evenly apart and for others.
     """
     unit = RAPIDS.unit(dtype)
     assert unit is not None and unit.kernel == "tiles" and shape in candidates(RAPIDS, unit)

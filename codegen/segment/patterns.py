@@ -22,14 +22,13 @@ NAMES = ("apart", STRIPS)
 
 @dataclasses.dataclass(frozen=True)
 class Pattern:
-    """`count` groups that `fits` accepts may be cut along `axes` of the last result, the first of them in blocks of
-    one; along `rows` too, where threads would find too few strips otherwise.
+    """`count` groups that `fits` accepts may be cut along two of the `axes` of the last result, the first of them in
+    blocks of one; along the third one too, if there is one, where threads would find too few strips otherwise.
     """
 
     count: int
     fits: Callable[[Sequence[Group]], bool]
-    axes: tuple[int, int]
-    rows: int | None = None
+    axes: Callable[[Sequence[Group]], tuple[int, ...]]
 
 
 def fused(ctx: Context, at: int) -> int:
@@ -131,11 +130,24 @@ def _reads_only(op: Op) -> bool:
     return few_rows(min(found.rows, found.columns), found.inner, max(found.rows, found.columns), found.groups)
 
 
+def _images_and_rows(groups: Sequence[Group]) -> tuple[int, ...]:
+    return (0, 1)
+
+
+def _heads_and_rows(groups: Sequence[Group]) -> tuple[int, ...]:
+    """The batch, the heads and the rows of queries of an attention's result, which may be turned."""
+    scores, last = groups[1].out, groups[2]
+    turn = next((op for op in last.tail if op.prim == "transpose" and op.ins[0] is last.anchor.out), None)
+    order = tuple(turn.params["permutation"]) if turn else tuple(range(len(last.anchor.out.shape)))
+    axes = (0, 1, 2 if last.anchor.ins[0] is scores else 3)
+    return tuple(map(order.index, axes)) if len(order) == len(last.out.shape) == 4 else (0, 2, 1)
+
+
 PATTERNS = (
-    Pattern(3, _bottleneck, (0, 1)),
-    Pattern(2, _separable, (0, 1)),
-    Pattern(2, _expanded, (0, 1)),
-    Pattern(3, _attention, (0, 2), 1),
+    Pattern(3, _bottleneck, _images_and_rows),
+    Pattern(2, _separable, _images_and_rows),
+    Pattern(2, _expanded, _images_and_rows),
+    Pattern(3, _attention, _heads_and_rows),
 )
 
 
@@ -155,16 +167,16 @@ def _steps(ctx: Context, groups: Sequence[Group], pattern: Pattern) -> dict[int,
     """Elements of each axis that a strip has, so that what is between the layers fits SCRATCH_BYTES and every thread
     gets several strips.
     """
-    first, axis = pattern.axes
+    first, axis, *more = pattern.axes(groups)
     shape = groups[-1].out.shape
     between = sum(4 * g.out.size for g in groups[:-1]) // shape[first]
     strips = max(-(-between // SCRATCH_BYTES), min(shape[axis], -(-3 * ctx.threads // shape[first])))
     block = max(1, shape[axis] // strips)
-    if pattern.rows is None or block > 1:
+    if not more or block > 1:
         return {first: 1, axis: block}
-    heads = shape[first] * shape[axis]
-    rows = _rows(shape[pattern.rows], heads, ctx.threads, -(-between // (shape[axis] * SCRATCH_BYTES)))
-    return {first: 1, axis: 1, **({pattern.rows: rows} if rows < shape[pattern.rows] else {})}
+    least = -(-between // (shape[axis] * SCRATCH_BYTES))
+    rows = _rows(shape[more[0]], shape[first] * shape[axis], ctx.threads, least)
+    return {first: 1, axis: 1, **({more[0]: rows} if rows < shape[more[0]] else {})}
 
 
 def _rows(rows: int, heads: int, threads: int, least: int) -> int:
