@@ -219,6 +219,22 @@ def test_softmax_of_extreme_rows() -> None:
     assert np.allclose(got, want / want.sum(-1, keepdims=True), atol=1e-6)
 
 
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+def test_rows_that_one_number_divides(isa: Target) -> None:
+    """Of any size, as `float32` divides; what is below the normal numbers may be 0."""
+    random, first = np.random.default_rng(0), np.where(np.arange(37) == 0, -0.0, -np.inf).astype(np.float32)
+    x = (random.uniform(1, 2, (600, 37)) * 2.0 ** random.integers(-126, 128, (600, 37))).astype(np.float32)
+    x *= random.choice([-1, 1], x.shape).astype(np.float32)
+    x[:9, 0] = 0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, -3.4e38, 2.0**-126, 2.0**127
+    got, ran = run_on(lambda x: x / jnp.max(x + first, -1, keepdims=True), x, isa=isa)
+    with np.errstate(all="ignore"):
+        want = x / x[:, :1]
+        wrong = np.abs(got - want) > np.maximum(2.0**-23 * np.abs(want), np.finfo(np.float32).tiny)
+    assert ran == {"rowwise"}
+    special = ~np.isfinite(want)
+    assert np.array_equal(got[special], want[special], equal_nan=True) and not wrong[~special].any()
+
+
 def test_rows_that_are_read_elsewhere_too() -> None:
     """An intermediate of a row group with a second reader ends the group there."""
 
