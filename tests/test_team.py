@@ -41,6 +41,14 @@ def test_all_threads_take_numbers_below_the_normal_ones_for_0() -> None:
     assert not np.asarray(jax.jit(fn)(x)).any()
 
 
+def test_a_thread_computes_as_before_when_it_has_served() -> None:
+    """A worker's life on this thread, whose team has stopped already."""
+    team, tiny = host.Team(), np.float32(2.0**-126)
+    team.stop()
+    assert host.function("worker", 2)(team.address, 0) == 0
+    assert tiny * np.float32(0.5) > 0
+
+
 @pytest.mark.parametrize("affinity", [CPUS[:1], CPUS[-1:], CPUS])
 def test_affinity(affinity: list[int]) -> None:
     x = array(33, 40)

@@ -26,6 +26,7 @@ from .words import (
     native,
     now,
     pause,
+    restore_denormals,
     scratch,
     st,
 )
@@ -133,7 +134,7 @@ def serve(relay, me):
     """A serving thread's life: the next call of the ring, its flag, its segment, its answer; as long as the relay's
     server is number `me`.
     """
-    flush_denormals()
+    before = flush_denormals()
     libc, team, ahead = ld(relay + Relay.LIBC), ld(relay + Relay.TEAM), scratch(AHEAD_WORDS)
     while atomic_load(relay + Relay.SERVER) == me:
         head = atomic_load(relay + Relay.HEAD)
@@ -162,6 +163,7 @@ def serve(relay, me):
         atomic_add(relay + Relay.HEAD, 1)
     if atomic_load(relay + Relay.CLOSED) == LOST:  # the team need not expect the calls that are open
         atomic_add(team + Team.PENDING, atomic_load(relay + Relay.HEAD) - atomic_load(relay + Relay.TAIL))
+    restore_denormals(before)
     return 0
 
 

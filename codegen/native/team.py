@@ -53,6 +53,7 @@ from .words import (
     native,
     now,
     pause,
+    restore_denormals,
     scratch,
     st,
     take_bit,
@@ -286,7 +287,7 @@ def worker(team, index):
     Spare workers, which calls of fewer threads than the team
     has do without, park too and are not woken for them: spinning, they would keep cores from others for nothing.
     """
-    flush_denormals()
+    before = flush_denormals()
     libc = ld(team + Team.LIBC)
     clock = ld(libc + Libc.CLOCK)
     seen, started = 0, now(clock)
@@ -318,6 +319,7 @@ def worker(team, index):
                 run_steps(job, libc, index + 1)
             atomic_add(team + Team.INSIDE, -1)
             started = now(clock)
+    restore_denormals(before)
     return 0
 
 

@@ -133,24 +133,48 @@ def pause(b):
     b.call(fn, args)
 
 
-FLUSH = 0x9FC0  # of x86's MXCSR: what it is at a program's begin, and bits 6 and 15
-FLUSH_ARM = 1 << 24  # of FPCR
+#: machine -> (LLVM intrinsics that read and set how a thread computes f32, bits that have it flush denormals)
+_FLUSH = {
+    "x86_64": (("llvm.x86.sse.stmxcsr", "llvm.x86.sse.ldmxcsr"), 0x8040),
+    "aarch64": (("llvm.aarch64.get.fpcr", "llvm.aarch64.set.fpcr"), 1 << 24),
+    "arm64": (("llvm.aarch64.get.fpcr", "llvm.aarch64.set.fpcr"), 1 << 24),
+}
+
+
+def _control(b: ir.IRBuilder, which: int, value: ir.Value | None) -> ir.Value:
+    """Calls the intrinsic that reads (0) or sets (1) a thread's word of control; x86 takes it by its address."""
+    name = _FLUSH[platform.machine()][0][which]
+    by_address, byte = platform.machine() == "x86_64", ir.IntType(8).as_pointer()
+    types = [byte] if by_address else [I64] * which
+    result = I64 if not by_address and not which else ir.VoidType()
+    fn = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, types), name)
+    if not by_address:
+        return b.call(fn, [value] * which)
+    with b.goto_entry_block():
+        place = b.alloca(I32)
+    if which:
+        b.store(b.trunc(value, I32), place)
+    b.call(fn, [b.bitcast(place, byte)])
+    return b.zext(b.load(place), I64)
 
 
 @Word
 def flush_denormals(b):
     """Has this thread take f32 below the normal numbers for 0, in operands and results, as XLA's threads do: they cost
-    many times as much on some CPUs.
+    many times as much on some CPUs. Returns what `restore_denormals` takes.
     """
-    declared = lambda name, result, *types: ir.Function(b.module, ir.FunctionType(result, types), name)
-    if platform.machine() == "x86_64":
-        place = b.alloca(I32)
-        b.store(ir.Constant(I32, FLUSH), place)
-        byte = ir.IntType(8).as_pointer()
-        b.call(declared("llvm.x86.sse.ldmxcsr", ir.VoidType(), byte), [b.bitcast(place, byte)])
-    elif platform.machine() in ("aarch64", "arm64"):
-        before = b.call(declared("llvm.aarch64.get.fpcr", I64), ())
-        b.call(declared("llvm.aarch64.set.fpcr", ir.VoidType(), I64), [b.or_(before, ir.Constant(I64, FLUSH_ARM))])
+    if platform.machine() not in _FLUSH:
+        return ir.Constant(I64, 0)
+    before = _control(b, 0, None)
+    _control(b, 1, b.or_(before, ir.Constant(I64, _FLUSH[platform.machine()][1])))
+    return before
+
+
+@Word
+def restore_denormals(b, before):
+    """Has this thread compute again as it did."""
+    if platform.machine() in _FLUSH:
+        _control(b, 1, before)
 
 
 @inline

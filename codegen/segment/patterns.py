@@ -139,7 +139,8 @@ def _heads_and_rows(groups: Sequence[Group]) -> tuple[int, ...]:
     scores, last = groups[1].out, groups[2]
     turn = next((op for op in last.tail if op.prim == "transpose" and op.ins[0] is last.anchor.out), None)
     order = tuple(turn.params["permutation"]) if turn else tuple(range(len(last.anchor.out.shape)))
-    axes = (0, 1, 2 if last.anchor.ins[0] is scores else 3)
+    left, right = last.anchor.ins
+    axes = (0, 1, 3 if right is scores or left.shape != scores.shape else 2)  # scores may be cast before
     return tuple(map(order.index, axes)) if len(order) == len(last.out.shape) == 4 else (0, 2, 1)
 
 
