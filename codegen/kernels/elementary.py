@@ -11,9 +11,10 @@ import math
 
 import llvmlite.ir as ir
 
-from .simd import Builder, number
+from .simd import I32, Builder, number
 
 LONG = 16  # lanes of vectors with instructions for powers of two and for reciprocals
+ALL = ir.Constant(ir.IntType(16), -1)  # a mask of them
 ROUND = 1.5 * 2.0**23
 LN2 = (0.693359375, -2.12194440e-4)  # ln 2 as a short number and the rest
 LEAST, MOST = -104.0, 89.0  # exp is 0 below, infinite above
@@ -75,7 +76,8 @@ def _power(v: Builder, n: ir.Value) -> ir.Value:
 def _scaled(v: Builder, p: ir.Value, t: ir.Value) -> ir.Value:
     """p * 2**n for t = ROUND + n: in two steps where no instruction does it, so that results may be denormal."""
     if v.vl == LONG:
-        return v.scaled(p, v.b.fsub(t, v.const(ROUND)))
+        now = ir.Constant(I32, 4)  # the thread's mode of rounding
+        return v.call("llvm.x86.avx512.mask.scalef.ps.512", v.vec, p, v.b.fsub(t, v.const(ROUND)), p, ALL, now)
     n = _low_bits(v, t)
     half = v.b.ashr(n, v.iconst(1))
     return v.b.fmul(v.b.fmul(p, _power(v, half)), _power(v, v.b.sub(n, half)))
@@ -85,7 +87,7 @@ def _over(v: Builder, a: ir.Value, d: ir.Value) -> ir.Value:
     """a / d for 2**-60 < d < 2**60: by Newton's step from the 14 bits that an instruction has, where there is one."""
     if v.vl != LONG:
         return v.b.fdiv(a, d)
-    u = v.reciprocal(d)
+    u = v.call("llvm.x86.avx512.rcp14.ps.512", v.vec, d, d, ALL)
     u = v.fma(v.fma(v.b.fneg(d), u, v.const(1.0)), u, u)
     return u if number(a) == 1.0 else v.b.fmul(a, u)
 

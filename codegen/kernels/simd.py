@@ -461,15 +461,6 @@ class Builder:
             acc = self.fma(acc, x, self.const(c))
         return acc
 
-    def scaled(self, x: ir.Value, n: ir.Value) -> ir.Value:
-        """x * 2**n for whole numbers n as f32 (AVX-512, 16 lanes)."""
-        whole, current = ir.Constant(ir.IntType(16), -1), ir.Constant(I32, 4)  # mask, mode of rounding
-        return self.call("llvm.x86.avx512.mask.scalef.ps.512", self.vec, x, n, x, whole, current)
-
-    def reciprocal(self, x: ir.Value) -> ir.Value:
-        """1 / x to 14 bits (AVX-512, 16 lanes)."""
-        return self.call("llvm.x86.avx512.rcp14.ps.512", self.vec, x, x, ir.Constant(ir.IntType(16), -1))
-
     def bits(self, x: ir.Value) -> ir.Value:
         """A vector of f32 seen as s32."""
         return self.b.bitcast(x, self.ivec)

@@ -19,6 +19,12 @@ def _p(b: ir.IRBuilder, address: ir.Value, typ: ir.Type = I64) -> ir.Value:
     return b.inttoptr(address, typ.as_pointer())
 
 
+def _intrinsic(b: ir.IRBuilder, name: str, result: ir.Type, *args: ir.Value) -> ir.Value:
+    """Calls an LLVM intrinsic by its name."""
+    types = [x.type for x in args]
+    return b.call(b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, types), name), args)
+
+
 @Word
 def ld(b, address):
     """The int64 at an address (8 bytes)."""
@@ -85,12 +91,8 @@ def bit_of(b, value, number):
 @Word
 def prefetch(b, address):
     """Asks for the cache line at an address, any one, into the second cache."""
-    byte = ir.IntType(8)
-    types = [byte.as_pointer(), I32, I32, I32]
-    fn = b.module.globals.get("llvm.prefetch.p0") or ir.Function(
-        b.module, ir.FunctionType(ir.VoidType(), types), "llvm.prefetch.p0"
-    )
-    b.call(fn, [_p(b, address, byte), *(ir.Constant(I32, n) for n in (0, 2, 1))])
+    numbers = (ir.Constant(I32, n) for n in (0, 2, 1))
+    _intrinsic(b, "llvm.prefetch.p0", ir.VoidType(), _p(b, address, ir.IntType(8)), *numbers)
 
 
 @Word
@@ -126,36 +128,29 @@ _PAUSE = {
 def pause(b):
     """Tells the core that this is a spin loop."""
     name, numbers = _PAUSE.get(platform.machine(), ("llvm.donothing", ()))
-    args = [ir.Constant(I32, n) for n in numbers]
-    fn = b.module.globals.get(name) or ir.Function(
-        b.module, ir.FunctionType(ir.VoidType(), [x.type for x in args]), name
-    )
-    b.call(fn, args)
+    _intrinsic(b, name, ir.VoidType(), *(ir.Constant(I32, n) for n in numbers))
 
 
-#: machine -> (LLVM intrinsics that read and set how a thread computes f32, bits that have it flush denormals)
-_FLUSH = {
-    "x86_64": (("llvm.x86.sse.stmxcsr", "llvm.x86.sse.ldmxcsr"), 0x8040),
-    "aarch64": (("llvm.aarch64.get.fpcr", "llvm.aarch64.set.fpcr"), 1 << 24),
-    "arm64": (("llvm.aarch64.get.fpcr", "llvm.aarch64.set.fpcr"), 1 << 24),
-}
+#: machine -> bits of a thread's word of control that have it flush denormals
+_FLUSH = {"x86_64": 0x8040, "aarch64": 1 << 24, "arm64": 1 << 24}
 
 
-def _control(b: ir.IRBuilder, which: int, value: ir.Value | None) -> ir.Value:
-    """Calls the intrinsic that reads (0) or sets (1) a thread's word of control; x86 takes it by its address."""
-    name = _FLUSH[platform.machine()][0][which]
-    by_address, byte = platform.machine() == "x86_64", ir.IntType(8).as_pointer()
-    types = [byte] if by_address else [I64] * which
-    result = I64 if not by_address and not which else ir.VoidType()
-    fn = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, types), name)
-    if not by_address:
-        return b.call(fn, [value] * which)
-    with b.goto_entry_block():
-        place = b.alloca(I32)
-    if which:
-        b.store(b.trunc(value, I32), place)
-    b.call(fn, [b.bitcast(place, byte)])
+def _control(b: ir.IRBuilder) -> ir.Value:
+    """How this thread computes f32: x86's MXCSR, ARM's FPCR."""
+    if platform.machine() != "x86_64":
+        return _intrinsic(b, "llvm.aarch64.get.fpcr", I64)
+    place = b.alloca(I32)
+    _intrinsic(b, "llvm.x86.sse.stmxcsr", ir.VoidType(), b.bitcast(place, ir.IntType(8).as_pointer()))
     return b.zext(b.load(place), I64)
+
+
+def _set_control(b: ir.IRBuilder, value: ir.Value) -> None:
+    if platform.machine() != "x86_64":
+        _intrinsic(b, "llvm.aarch64.set.fpcr", ir.VoidType(), value)
+        return
+    place = b.alloca(I32)
+    b.store(b.trunc(value, I32), place)
+    _intrinsic(b, "llvm.x86.sse.ldmxcsr", ir.VoidType(), b.bitcast(place, ir.IntType(8).as_pointer()))
 
 
 @Word
@@ -165,8 +160,8 @@ def flush_denormals(b):
     """
     if platform.machine() not in _FLUSH:
         return ir.Constant(I64, 0)
-    before = _control(b, 0, None)
-    _control(b, 1, b.or_(before, ir.Constant(I64, _FLUSH[platform.machine()][1])))
+    before = _control(b)
+    _set_control(b, b.or_(before, ir.Constant(I64, _FLUSH[platform.machine()])))
     return before
 
 
@@ -174,7 +169,7 @@ def flush_denormals(b):
 def restore_denormals(b, before):
     """Has this thread compute again as it did."""
     if platform.machine() in _FLUSH:
-        _control(b, 1, before)
+        _set_control(b, before)
 
 
 @inline
