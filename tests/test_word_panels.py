@@ -1,4 +1,6 @@
-"""Products of two computed sides in bf16: panels of words as those of constant weights, and results beside float64."""
+"""Products of two computed sides in bf16 and int8: panels of words as those of constant weights, and results beside
+float64 and whole numbers.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,26 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
+def whole_numbers(*shape: int, seed: int = 0) -> np.ndarray:
+    """F32 that int8 has, -128 among them."""
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.float32)
+
+
 def rounded(x: np.ndarray) -> np.ndarray:
     return np.asarray(jnp.asarray(x).astype(jnp.bfloat16).astype(jnp.float32))
 
 
 @pytest.mark.parametrize("isa", targets(), ids=lambda isa: isa.name)
 @pytest.mark.parametrize("plain", [True, False])
-@pytest.mark.parametrize("step", [1, 16])
-@pytest.mark.parametrize("k, n", [(1, 1), (2, 5), (33, 40), (64, 16), (95, 7), (2 * CHUNK + 3, 19)])
-def test_words_lie_as_those_of_constants(isa: Target, plain: bool, step: int, k: int, n: int) -> None:
+@pytest.mark.parametrize("name, step", [("avx512bf16", 1), ("avx512bf16", 16), ("avx512vnni", 1), ("s16", 16)])
+@pytest.mark.parametrize("k, n", [(1, 1), (2, 5), (33, 40), (64, 16), (95, 7), (4 * CHUNK + 3, 19)])
+def test_words_lie_as_those_of_constants(isa: Target, plain: bool, name: str, step: int, k: int, n: int) -> None:
     vectors, vl = 3, isa.vl
-    unit = dataclasses.replace(MATRIX_UNITS["avx512bf16"], vl=0, step=step)
-    x, wide, filled = numbers(k, n), vectors * vl, pairs.words(k, unit)
+    unit = dataclasses.replace(MATRIX_UNITS[name], vl=0, step=step)
+    bf16 = unit.dtype == "bfloat16"
+    x, wide, filled = numbers(k, n) if bf16 else whole_numbers(k, n), vectors * vl, pairs.words(k, unit)
     blocks = -(-n // wide)
-    kernel = kernel_address(("word_panel", vectors, step, plain), isa)
+    kernel = kernel_address(("word_panel", vectors, step, plain, bf16, unit.per), isa)
     fn = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(kernel)
     laid = np.ascontiguousarray(x if plain else x.T)
     down, across = (laid.strides[0], 4) if plain else (4, laid.strides[0])
@@ -53,12 +61,12 @@ def test_words_lie_as_those_of_constants(isa: Target, plain: bool, step: int, k:
     words = np.array([n, k, filled, CHUNK, down, across], np.int64)
     for block in range(blocks):
         for chunk in range(-(-filled // CHUNK)):
-            start = laid.ctypes.data + block * wide * across + 2 * CHUNK * chunk * down
+            start = laid.ctypes.data + block * wide * across + unit.per * CHUNK * chunk * down
             where = np.array([start, out[block].ctypes.data + 4 * wide * CHUNK * chunk], np.int64)
             index = np.array([0] * (MAX_RANK - 2) + [block, chunk], np.int64)
             fn(where.ctypes.data, index.ctypes.data, words.ctypes.data)
     whole = np.zeros((1, 1, k, blocks * wide), np.float32)  # blocks as wide as the kernel's
-    whole[0, 0, :, :n] = rounded(x)
+    whole[0, 0, :, :n] = rounded(x) if bf16 else x
     want = pairs.pack_words(whole, vl, vectors, unit).reshape(blocks, filled // step, vectors, step, vl)
     got = out.reshape(want.shape)
     lanes = np.arange(blocks * wide).reshape(blocks, 1, vectors, 1, vl) < n
@@ -138,3 +146,45 @@ def test_numbers_that_are_not_finite_stay_where_they_are() -> None:
     assert "word_panel" in families
     finite = np.isfinite(got[0])
     assert not finite[:, 7].any() and not finite[3].any() and np.delete(np.delete(finite, 3, 0), 7, 1).all()
+
+
+def levels(x: Any, scale: float) -> Any:
+    """Quantised to int8."""
+    return jnp.clip(jnp.round(x * scale), -128, 127).astype(jnp.int8)
+
+
+def quantised(x: Any, heads: int) -> tuple[Any, Any]:
+    """Scores and weighted sums of int8 as qwix has them: transposed behind the scales."""
+    q, k, v = (levels(x, s).reshape(*x.shape[:2], heads, -1) for s in (20.0, 31.0, 25.0))
+    dims = (((3,), (3,)), ((2, 0), (2, 0)))
+    scores = jax.lax.dot_general(k, q, dims, preferred_element_type=jnp.int32).astype(jnp.float32)
+    scores = jnp.transpose(scores * 0.03, (1, 0, 3, 2)) / 8.0
+    chances = levels(jax.nn.softmax(scores), 127.0)
+    dims = (((1,), (3,)), ((2, 0), (1, 0)))
+    sums = jax.lax.dot_general(v, chances, dims, preferred_element_type=jnp.int32).astype(jnp.float32)
+    return scores, jnp.transpose(sums * 0.5, (1, 3, 0, 2))
+
+
+@pytest.mark.parametrize("batch, length, heads, depth", [(1, 197, 3, 64), (2, 33, 3, 19), (3, 17, 5, 8), (1, 47, 2, 1)])
+def test_attention_of_int8(batch: int, length: int, heads: int, depth: int) -> None:
+    """Whole numbers are exact; nothing is transposed in a step of its own."""
+    x = jnp.asarray(numbers(batch, length, heads * depth))
+    fn = lambda x: quantised(x, heads)
+    found, families = run(fn, x, weights=0)
+    assert "word_panel" in families and (depth == 1 or not {"copy", "panel"} & families)
+    for got, want in zip(found, jax.jit(fn)(x), strict=True):
+        far = np.abs(got.reshape(want.shape) - np.asarray(want, np.float64))
+        assert far.max() <= 2e-6 * np.abs(want).max() or (far > 0).mean() < 0.01  # a rounded level is the next one
+
+
+@pytest.mark.parametrize("m, k, n", [(17, 31, 33), (40, 8, 100), (200, 1500, 5), (64, 2, 1), (33, 1030, 48)])
+@pytest.mark.parametrize("dims", [((1,), (0,)), ((1,), (1,))])
+def test_products_of_int8(m: int, k: int, n: int, dims: Any) -> None:
+    a = jnp.asarray(whole_numbers(m, k))
+    b = jnp.asarray(whole_numbers(*((k, n) if dims[1] == (0,) else (n, k)), seed=1))
+    narrow = lambda x: (x + 0.0).astype(jnp.int8)
+    fn = lambda a, b: jax.lax.dot_general(narrow(a), narrow(b), (dims, ((), ())), preferred_element_type=jnp.int32)
+    got, families = run(fn, a, b, weights=0)
+    assert "word_panel" in families
+    exact = np.asarray(a, np.int64) @ (np.asarray(b, np.int64) if dims[1] == (0,) else np.asarray(b, np.int64).T)
+    np.testing.assert_array_equal(got[0], exact)

@@ -27,7 +27,7 @@ from .pairs import FROM_FLOATS, check_exact, check_whole, narrow, over, pack_wor
 from .panels import packed
 from .product import add_gemm, collapse, epilogue, pack_panels, panel_bytes
 from .row_gemv import Channels, add_row_gemv, channels_of
-from .word_panels import packed_words
+from .word_panels import packed_words, unshifted_sums
 
 FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves
 
@@ -174,7 +174,7 @@ def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple
 
 def _narrow(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr, unit: MatrixUnit) -> None:
     """A product that the model asks for in bf16 or int8: rows are narrowed to words, which one instruction multiplies
-    and adds. A right side that the model computes is one of bf16.
+    and adds.
     """
     batch, m, k, n = (
         math.prod(s.sizes(d))
@@ -191,6 +191,8 @@ def _narrow(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr
         lanes = [*lanes, *more]
     else:
         weights = _words(ctx, right, shape[1], unit)
+        if unit.shift:
+            lanes = [*lanes, unshifted_sums(ctx, weights, batch, k, n, shape[1], unit)]
     pixels = Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, row), 4, group)
     add_gemm(ctx, g, pixels, weights, lanes[0], expr, lanes[1:], shape, unit)
 
@@ -210,7 +212,7 @@ def _constant_words(
 
 
 def _words(ctx: Context, side: Side, nv: int, unit: MatrixUnit) -> Ref:
-    """Packs a right side in bf16 that the model computes as words, in channel blocks of `nv` vectors."""
+    """Packs a right side that the model computes as words, in channel blocks of `nv` vectors."""
     s, k, n = ctx.storage(side.value), math.prod(side.sizes(side.contract)), math.prod(side.sizes(side.free))
     down, across = side.step(s, side.contract), side.step(s, side.free)
     walks = [(side.value.shape[d], s.strides[d]) for d in side.batch]
@@ -241,7 +243,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     )
     constant = right.value in ctx.consts
     unit = unit_of(ctx, left.value, right.value, whole, k)
-    if whole and constant and unit is not None:
+    beside = not constant and left.step(ctx.storage(left.value), left.contract) == 4 and m > FEW_ROWS
+    if whole and unit is not None and (constant or beside):
         return _narrow(ctx, left, right, lanes, expr, unit)
     if whole:
         check_exact(k)
@@ -260,8 +263,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         return _narrow(ctx, left, right, lanes, expr, unit)
     if (batch > 1 or not constant) and few_rows(m, k, n, batch) and _beside_data(ctx, left, right, lanes, expr):
         return None
-    beside = not constant and left.step(ctx.storage(left.value), left.contract) == 4
-    if unit is not None and beside and not whole and m > FEW_ROWS:
+    if unit is not None and beside:
         return _narrow(ctx, left, right, lanes, expr, unit)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
         return add_product(ctx, sides, lanes[0], expr, lanes[1:])

@@ -17,6 +17,12 @@ F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 SHORT = 8  # lanes of vectors of processors without registers for masks
 KEPT = 1024  # constants of a kind that are kept; kernels share most of theirs
 FIRST = ir.Constant(I32, 0)  # lane
+#: lanes -> the instruction of x86 that takes the larger (max) or smaller (min) of each lane of two vectors, the second
+#: one's where either is NaN, and what it is told besides: to round as is set
+LARGER: dict[int, tuple[str, tuple[int, ...]]] = {
+    16: ("llvm.x86.avx512.{}.ps.512", (4,)),
+    8: ("llvm.x86.avx.{}.ps.256", ()),
+}
 ROUNDED = "rounded bfloat16"  # what AVX512-BF16 makes of f32: as bfloat16, where numbers below the normal ones are 0
 STORED_BYTES = {"bfloat16": 2, "float16": 2, "int16": 2, "int8": 1, ROUNDED: 2}  # of an element that has not 4 bytes
 
@@ -434,6 +440,11 @@ class Builder:
         c = number(b)
         if c is not None and c == c:
             return self.select("<" if op == ">" else ">", a, b, b, a)
+        if self.vl in LARGER:  # a total waits for one instruction, not for comparisons with what comes
+            name, more = LARGER[self.vl]
+            told = [ir.Constant(I32, n) for n in more]
+            pick = self.call(name.format("max" if op == ">" else "min"), self.vec, b, a, *told)
+            return self.b.select(self.b.fcmp_unordered("uno", b, b), b, pick)
         pick = self.select(op, a, b, a, b)
         return self.b.select(self.b.fcmp_unordered("uno", a, a), a, pick)
 

@@ -68,6 +68,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("winograd_gradient", "winograd_sums"), "kernels.winograd_gradient"),
     "panel": "kernels.panels",
     "word_panel": "kernels.word_panels",
+    "panel_sums": "kernels.word_panels",
     "stored": "kernels.stored",
     **dict.fromkeys(("peak_fma", "peak_products", "peak_read"), "runtime.peaks"),
 }

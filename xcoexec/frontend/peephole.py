@@ -7,6 +7,7 @@ gather at a known place   a slice; its gradient a padding
 scatter of one block      an update of a slice
 indices as a column       a reshape
 transpose, dot_general    the product takes the operand as it lies
+dot_general, .., transpose  the product writes its result turned, and what follows elementwise is done to that
 dot_general of one term   a product of two arrays that are spread
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 from jax import lax
 
 from ..codegen.program import Literal, Op, Value, consumers
-from ..codegen.rules.primitives import is_reduction
+from ..codegen.rules.primitives import is_elementwise, is_reduction
 from .decompose import reshaped, sliced
 
 Outputs = tuple[Value | Literal, ...]
@@ -42,10 +43,10 @@ class _Around:
         op = self.makers.get(v) if isinstance(v, Value) else None
         return op if op is not None and op.prim == prim else None
 
-    def alone(self, v: Value | Literal, prim: str) -> Op | None:
-        """As `made`, where nobody else reads the value, and its reader once."""
-        op = self.made(v, prim)
-        if op is None or op.out in self.outputs or len(self.readers[op.out]) != 1:
+    def alone(self, v: Value | Literal, prim: str = "") -> Op | None:
+        """As `made`, of any primitive if none is named, where nobody else reads the value, and its reader once."""
+        op = self.made(v, prim) if prim else self.makers.get(v) if isinstance(v, Value) else None
+        if op is None or len(op.outs) != 1 or op.out in self.outputs or len(self.readers[op.out]) != 1:
             return None
         return op if self.readers[op.out][0].ins.count(op.out) == 1 else None
 
@@ -228,15 +229,52 @@ def _outer(op: Op) -> list[Op] | None:
 
 
 def _turn(op: Op, around: _Around) -> list[Op] | None:
-    """A transpose of a transpose is one, or none."""
+    """A transpose of a transpose is one, or none; that of what follows a product comes directly behind the product."""
     before = around.made(op.ins[0], "transpose")
     if before is None:
-        return None
+        return _sooner(op, around)
     first, second = before.params["permutation"], op.params["permutation"]
     order = tuple(first[d] for d in second)
     if order == tuple(range(len(order))):
         return [reshaped(before.ins[0], op.out, op.name)]
     return [dataclasses.replace(op, ins=before.ins, params={**op.params, "permutation": order})]
+
+
+def _sooner(op: Op, around: _Around) -> list[Op] | None:
+    """The transpose of a product, and then the elementwise operations that lay between the two, of operands that are
+    turned as well: numbers, arrays that are known, and such of fewer elements than the product. None where the product
+    could not write what it computes as the transpose has it.
+    """
+    between, x = list[Op](), op.ins[0]
+    while (maker := around.alone(x)) is not None and is_elementwise(maker):
+        mains = [v for v in maker.value_ins if v.shape == maker.out.shape and v not in around.known]
+        if len(mains) != 1 or any(v.shape and len(v.shape) != len(op.out.shape) for v in maker.value_ins):
+            return None
+        between, x = [maker, *between], mains[0]
+    product, order = around.alone(x, "dot_general"), op.params["permutation"]
+    if not between or product is None or not _writable(product, order, around):
+        return None
+    turned, ops = dict[Value, Value](), list[Op]()
+    made = {o.out for o in between}
+    for v in (product.out, *(v for o in between for v in o.value_ins if v.shape and v not in made)):
+        if v not in turned:
+            turned[v] = Value(tuple(v.shape[d] for d in order), v.dtype)
+            ops.append(dataclasses.replace(op, ins=(v,), outs=(turned[v],)))
+    for o in between:
+        turned[o.out] = op.out if o is between[-1] else Value(op.out.shape, o.out.dtype)
+        ins = tuple(turned.get(v, v) if isinstance(v, Value) else v for v in o.ins)
+        ops.append(dataclasses.replace(o, ins=ins, outs=(turned[o.out],)))
+    return ops
+
+
+def _writable(product: Op, order: Sequence[int], around: _Around) -> bool:
+    """Whether a product of two matrices for each index of its batch can write its result with the axes in that order:
+    the last one is that of a side which may have the channels, beside one with the rows.
+    """
+    (contract, batch), ins = product.params["dimension_numbers"], product.ins
+    free = [len(x.shape) - len(c) - len(b) for x, c, b in zip(ins, contract, batch, strict=True)]
+    side = order[-1] - len(batch[0])
+    return free == [1, 1] and side >= 0 and (ins[side] in around.known or ins[1 - side] not in around.known)
 
 
 def _renewed(op: Op, around: _Around) -> list[Op] | None:
