@@ -158,9 +158,9 @@ def written_by_maker(ctx: Context, x: Storage, expr: Expr, dtype: str, words: in
     """
     maker, (*outer, n) = ctx.makers.of(x.buffer), x.shape
     each = STORED_BYTES[dtype]
-    if maker is None or x.strides[-1] != 4 or n * each % 4:
+    if maker is None or x.strides[-1] != 4:
         return None
-    own = n * each // 4
+    own = n * each // 4  # whole ones; of one more a part may be written, in what is zero
     filled = words != own
     apart = APART * each // 4 if outer and x.strides[-2] == 4 * (n + APART) and not filled else 0
     out = temporary(Value((*outer, own), "float32"), (*x.halo[:-1], (0, words - own)), apart)
