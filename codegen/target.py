@@ -60,7 +60,8 @@ MATRIX_UNITS: dict[str, MatrixUnit] = {
 class Target:
     """`vl`: f32 lanes of a vector; `registers`: vector registers; `cpu`/`features`: LLVM's names; `kept`: bytes that a
     core's second cache keeps beside the weights that it multiplies; `resident`: bytes of weights that the last cache
-    keeps from call to call and gives as fast as cores ask (0 where that is not known).
+    keeps from call to call and gives as fast as cores ask (0 where that is not known); `steady`: whether a core that
+    reads f32 or bf16 from anywhere gets them fastest where it asks for nothing ahead.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Target:
     features: str
     kept: int = 1 << 18
     resident: int = 0
+    steady: bool = False
 
     def unit(self, dtype: str, kernel: str = "") -> MatrixUnit | None:
         """The matrix unit for products of a type, with kernels of that family where one is named; None where there is
@@ -94,7 +96,7 @@ class Target:
 
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
 SECOND_CACHE, LAST_CACHE = (pathlib.Path(CACHES, index, "size") for index in ("index2", "index3"))
-FAST_LAST_CACHE = ("znver4",)  # CPUs of which it is measured; see `kernels.streams`
+FAST_LAST_CACHE, STEADY = ("znver4",), ("znver5",)  # CPUs of which it is measured; see `kernels.streams`
 #: name -> (needed CPU features, f32 lanes, registers, features to switch off), widest first.
 ISAS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "avx512": (("avx512f", "avx512vl", "avx512bw", "avx512dq"), 16, 32, "-prefer-256-bit"),
@@ -143,7 +145,8 @@ def target(isa: str | None = None) -> Target:
     _, vl, registers, off = ISAS[chosen]
     flags = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
     resident = cache_bytes(LAST_CACHE) // 2 if cpu in FAST_LAST_CACHE else 0
-    return Target(chosen, vl, registers, cpu, ",".join(s for s in (flags, off) if s), _kept(), resident)
+    all_flags = ",".join(s for s in (flags, off) if s)
+    return Target(chosen, vl, registers, cpu, all_flags, _kept(), resident, cpu in STEADY)
 
 
 def _kept() -> int:

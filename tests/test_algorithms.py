@@ -529,13 +529,15 @@ def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:
 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
-@pytest.mark.parametrize("resident", [0, 1 << 30])
+@pytest.mark.parametrize("resident, steady", [(0, False), (1 << 30, False), (0, True)])
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize(("k", "n"), [(700, 513), (1024, 260), (263, 1040)])
-def test_matrices_from_memory_and_from_the_last_cache(isa: Target, resident: int, rows: int, k: int, n: int) -> None:
-    """Both ways of reading give the same results, of columns and of rows."""
-    isa, w, x = dataclasses.replace(isa, resident=resident), array(k, n), array(rows, k, seed=1)
-    how = "cached" if resident else "far" if isa.vl == 16 else "near"
+def test_matrices_from_memory_and_from_the_last_cache(
+    isa: Target, resident: int, steady: bool, rows: int, k: int, n: int
+) -> None:
+    """All ways of reading give the same results, of columns and of rows."""
+    isa, w, x = dataclasses.replace(isa, resident=resident, steady=steady), array(k, n), array(rows, k, seed=1)
+    how = "cached" if resident or steady else "far" if isa.vl == 16 else "near"
     for fn, ws in (
         (lambda w, x: jax.nn.relu(x @ w), w),
         (lambda w, x: jax.nn.relu(x @ w.T), np.ascontiguousarray(w.T)),

@@ -2,14 +2,15 @@
 
 A group over rows [..., C] is cut into passes: each pass walks the row once and computes all reductions and all rows of
 results whose operands are known by then. A row stays in the L1 cache from pass to pass; what a pass has stored, later
-ones read again instead of computing it.
+ones read again instead of computing it. Two rows go through their passes together: one row's totals, which its next
+pass waits for, are on their way while the other's are computed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import llvmlite.ir as ir
 
@@ -26,11 +27,12 @@ from .elementary import factors
 from .elementwise import coalesce, nest, read
 from .expressions import emit_node
 from .forms import PassMaker
-from .nests import REDUCE, along, vectors
+from .nests import LAST, REDUCE, along, minimum, vectors
 from .simd import F32, STORED_BYTES, Builder, i64
 
 Step = Callable[[list[ir.Value], ir.Value, bool], list[ir.Value]]  # (totals, byte offset, masked) -> totals
-UNROLL = 4  # accumulators of a reduction, so that its additions do not wait for each other
+UNROLL = 4  # vectors that a turn takes, each with accumulators of its own: additions do not wait for each other
+TOGETHER = 2  # rows
 ITEM = 1 << 13  # elements worth a work item
 
 
@@ -67,11 +69,13 @@ def _append(
     dims, walks = coalesce(shape[:-1], [strides[:-1] for _, strides, _ in views])
     if dims == [1]:
         walks = [[0] for _ in views]
-    places = [(s, tuple(w), offset) for (s, _, offset), w in zip(views, walks, strict=True)]
-    units = -(-columns // ctx.target.vl) * 2 * len(nodes)
-    short = (True,) if columns < ctx.target.vl else ()
-    spec = ("rowwise", nodes, results, kinds, *short)
-    nest(ctx, Kernel(spec), [columns], dims, places, 0, max(1, ITEM // columns), units, len(outs))
+    rows, together = dims[-1], min(TOGETHER, dims[-1])
+    dims = [*dims[:-1], -(-rows // together)]
+    places = [(s, (*w[:-1], together * w[-1]), offset) for (s, _, offset), w in zip(views, walks, strict=True)]
+    units = -(-columns // ctx.target.vl) * 2 * len(nodes) * together
+    spec = ("rowwise", nodes, results, kinds, together, columns < ctx.target.vl)
+    words, chunk = [columns, rows, *(w[-1] for w in walks)], max(1, ITEM // (columns * together))
+    nest(ctx, Kernel(spec), words, dims, places, 0, chunk, units, len(outs))
 
 
 def _result(ctx: Context, v: Value, whole: bool, rank: int) -> Operand:
@@ -91,19 +95,61 @@ def _contiguous(ctx: Context, view: View, rank: int) -> Operand:
 
 @family("rowwise")
 def kernel(name: str, key: Spec, target: Target) -> str:
-    """("rowwise", nodes, results, kinds[, True]): one row [C]. Operands: a result for each of those nodes, then those
-    read; all are rows ("v") or one number ("s"), and results may be rows of a type of narrower elements. Words: C. With
-    the last entry a row is shorter than a vector.
+    """("rowwise", nodes, results, kinds, together, short): so many rows [C]. Operands: a result for each of those
+    nodes, then those read; all are rows ("v") or one number ("s"), and results may be rows of a type of narrower
+    elements. Words: C, rows along the innermost loop, bytes from a row to the next of each operand. Rows that are
+    `short` have fewer elements than a vector. Where fewer rows are left the last one is computed several times.
     """
-    _, nodes, results, kinds, *short = key
+    _, nodes, results, kinds, together, short = key
     v = Builder(name, 3, target.vl)
-    where, _, words = v.args
+    where, index, words = v.args
+    columns, left = v.ld64(words, 0), v.b.sub(v.ld64(words, 1), v.mul(v.ld64(index, LAST), together))
     bases = [v.ld64(where, k) for k in range(len(kinds))]
-    columns = v.ld64(words, 0)
+    steps = [v.ld64(words, 2 + k) for k in range(len(kinds))]
     if short:
         v.set_mask(columns)
-    _Row(v, nodes, results, kinds, bases, columns).passes()
+    rows = []
+    for r in range(together):
+        at = minimum(v, i64(r), v.add(left, -1)) if r else i64(0)
+        places = [v.add(b, v.b.mul(step, at)) if r else b for b, step in zip(bases, steps, strict=True)]
+        rows.append(_Row(v, nodes, results, kinds, places, columns))
+    _passes(rows)
     return v.finish()
+
+
+def _passes(rows: Sequence[_Row]) -> None:
+    """All passes of some rows, then the results that are one number."""
+    last = rows[0].last
+    for number in range(last + 1):
+        _walked([row.part(number, last) for row in rows])
+    for row in rows:
+        row.store_numbers()
+
+
+def _walked(parts: Sequence[_Pass]) -> None:
+    """One pass over some rows. What a place has is read for all of them before anything is stored: they may be one."""
+    v, count = parts[0].row.v, len(parts[0].sums)
+
+    def step(acc: list[ir.Value], offset: ir.Value, masked: bool) -> list[ir.Value]:
+        found = [p.row.values(p.inside, p.wanted, offset) for p in parts]
+        for p, env in zip(parts, found, strict=True):
+            p.store(env, offset)
+        return [
+            p.joined(k, acc[r * count + k], env, masked)
+            for r, (p, env) in enumerate(zip(parts, found, strict=True))
+            for k in range(count)
+        ]
+
+    how = [h for p in parts for h in p.how]
+    totals: list[ir.Value] = []
+    if v.mask is not None:  # a part of a vector is the row
+        totals = _across(v, step([v.const(REDUCE[h][0]) for h in how], i64(0), True), how)
+    elif how:
+        totals = _walk(v, parts[0].row.columns, step, how, max(1, UNROLL // len(parts)))
+    elif parts[0].writes:
+        vectors(v, parts[0].row.columns, lambda offset: step([], offset, False))
+    for r, p in enumerate(parts):
+        p.end(totals[r * count : (r + 1) * count])
 
 
 @dataclasses.dataclass
@@ -143,18 +189,20 @@ class _Row:
                 found.append(head.startswith(PREFIX) or head == "lit" or all(found[a] for a in operands(node)))
         return found
 
-    def passes(self) -> None:
-        """All passes, then the results that are one number."""
+    @property
+    def last(self) -> int:
+        """The number of the last pass (-1: there is none)."""
         makes = [self.level[n] for n, _ in (*self.rows, *self.narrow)] + [self.level[n] - 1 for n in self.reductions]
-        last = max(makes, default=-1)
-        for number in range(last + 1):
-            self._one(number, last)
+        return max(makes, default=-1)
+
+    def store_numbers(self) -> None:
+        """Stores the results that are one number."""
         for n, k in self.numbers:
             self._fix([n])
             self.v.b.store(self.v.b.extract_element(self.fixed[n], i64(0)), self.v.ptr(self.bases[k], F32))
 
-    def _one(self, number: int, last: int) -> None:
-        """One pass: the reductions and rows of its level."""
+    def part(self, number: int, last: int) -> _Pass:
+        """One pass: the reductions and rows of its level. Computes the numbers that it needs."""
         sums = [n for n in self.reductions if self.level[n] - 1 == number]
         rows = [(n, self.bases[k]) for n, k in self.rows if self.level[n] == number]
         narrow = [(n, k) for n, k in self.narrow if self.level[n] == number]
@@ -166,26 +214,9 @@ class _Row:
         for by in map(self._divisor, inside):
             if by is not None and by not in self.divisors:
                 self.divisors[by] = factors(self.v, self.fixed[by])
+        return _Pass(self, sums, [*rows, *kept], narrow, wanted, inside)
 
-        def step(acc: list[ir.Value], offset: ir.Value, masked: bool) -> list[ir.Value]:
-            env = self._values(inside, wanted, offset)
-            for n, base in (*rows, *kept):
-                self.v.store(env[n], self.v.add(base, offset))
-            for n, k in narrow:
-                self.v.store_as(env[n], self.v.add(self.bases[k], along(self.v, self.kinds[k], offset)), self.kinds[k])
-            return [self._joined(n, a, env, masked) for n, a in zip(sums, acc, strict=True)]
-
-        how = [self._how(n) for n in sums]
-        if self.v.mask is not None:  # a part of a vector is the row
-            totals = step([self.v.const(REDUCE[h][0]) for h in how], i64(0), True)
-            self.fixed.update(zip(sums, _across(self.v, totals, how), strict=True))
-        elif sums:
-            self.fixed.update(zip(sums, _walk(self.v, self.columns, step, how), strict=True))
-        elif rows or narrow:
-            vectors(self.v, self.columns, lambda offset: step([], offset, False))
-        self.stored.update((n, base) for n, base in (*kept, *rows) if not self.constant[n])
-
-    def _values(self, inside: Sequence[int], wanted: Sequence[int], offset: ir.Value) -> dict[int, ir.Value]:
+    def values(self, inside: Sequence[int], wanted: Sequence[int], offset: ir.Value) -> dict[int, ir.Value]:
         """The vectors of nodes at an offset; those that are stored are loaded."""
         env = dict(self.fixed)
         operand = functools.partial(self._operand, offset)
@@ -216,15 +247,6 @@ class _Row:
         for n in needed(self.nodes, wanted, self.fixed):
             self.fixed[n] = emit_node(self.v, self.nodes[n], functools.partial(self._operand, i64(0)), self.fixed)
 
-    def _how(self, n: int) -> str:
-        return str(self.nodes[n][0]).removeprefix(PREFIX)
-
-    def _joined(self, n: int, total: ir.Value, env: dict[int, ir.Value], masked: bool) -> ir.Value:
-        """A reduction's total with one vector more."""
-        v, (start, combine) = self.v, REDUCE[self._how(n)]
-        value = env[operands(self.nodes[n])[0]]
-        return combine(v, total, v.b.select(v.mask, value, v.const(start)) if masked else value)
-
     def _kept(self, sums: Sequence[int], last: int) -> list[tuple[int, ir.Value]]:
         """An operand of a reduction that is costly and needed again (softmax's exp): a row that is written in the last
         pass holds it until then.
@@ -248,24 +270,67 @@ class _Row:
         return any(PRIMITIVES.get(str(self.nodes[i][0]), UNKNOWN).costly for i in inside if not self.constant[i])
 
 
-def _walk(v: Builder, n: ir.Value, step: Step, how: list[str]) -> list[ir.Value]:
-    """Runs `step` over a row of `n` floats with UNROLL accumulators for each reduction, which joins as `how` says, then
-    over the masked rest; totals are vectors of one value.
+@dataclasses.dataclass
+class _Pass:
+    """One pass over one row: the reductions `sums` that it finds, (node, address) of the `rows` that it stores,
+    (node, result) of the `narrow` ones, and the nodes that are `wanted` and computed `inside` for it.
+    """
+
+    row: _Row
+    sums: list[int]
+    rows: list[tuple[int, ir.Value]]
+    narrow: list[tuple[int, int]]
+    wanted: list[int]
+    inside: list[int]
+
+    @property
+    def how(self) -> list[str]:
+        """How its reductions join."""
+        return [str(self.row.nodes[n][0]).removeprefix(PREFIX) for n in self.sums]
+
+    @property
+    def writes(self) -> bool:
+        """Whether it stores anything."""
+        return bool(self.rows or self.narrow)
+
+    def store(self, env: Mapping[int, ir.Value], offset: ir.Value) -> None:
+        """Stores what it makes at an offset."""
+        v, row = self.row.v, self.row
+        for n, base in self.rows:
+            v.store(env[n], v.add(base, offset))
+        for n, k in self.narrow:
+            v.store_as(env[n], v.add(row.bases[k], along(v, row.kinds[k], offset)), row.kinds[k])
+
+    def joined(self, k: int, total: ir.Value, env: Mapping[int, ir.Value], masked: bool) -> ir.Value:
+        """The total of reduction number `k` with one vector more."""
+        v, (start, combine) = self.row.v, REDUCE[self.how[k]]
+        value = env[operands(self.row.nodes[self.sums[k]])[0]]
+        return combine(v, total, v.b.select(v.mask, value, v.const(start)) if masked else value)
+
+    def end(self, totals: Sequence[ir.Value]) -> None:
+        """Notes what is there behind it."""
+        self.row.fixed.update(zip(self.sums, totals, strict=True))
+        self.row.stored.update((n, base) for n, base in self.rows if not self.row.constant[n])
+
+
+def _walk(v: Builder, n: ir.Value, step: Step, how: list[str], unroll: int) -> list[ir.Value]:
+    """Runs `step` over a row of `n` floats with `unroll` accumulators for each reduction, which joins as `how` says,
+    then over the masked rest; totals are vectors of one value.
     """
     width, start = len(how), [v.const(REDUCE[h][0]) for h in how]
     vecs, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
-    rounds, single = v.b.sdiv(vecs, i64(UNROLL)), v.b.srem(vecs, i64(UNROLL))
-    with v.carry(rounds, start * UNROLL) as (i, acc, done):
+    rounds, single = v.b.sdiv(vecs, i64(unroll)), v.b.srem(vecs, i64(unroll))
+    with v.carry(rounds, start * unroll) as (i, acc, done):
         new = []
-        for u in range(UNROLL):
-            new += step(acc[u * width : (u + 1) * width], v.add(v.mul(i, UNROLL * 4 * v.vl), u * 4 * v.vl), False)
+        for u in range(unroll):
+            new += step(acc[u * width : (u + 1) * width], v.add(v.mul(i, unroll * 4 * v.vl), u * 4 * v.vl), False)
         done(new)
     acc = v.carried
     joined = list(acc[:width])
-    for u in range(1, UNROLL):
+    for u in range(1, unroll):
         joined = [REDUCE[h][1](v, a, b) for h, a, b in zip(how, joined, acc[u * width : (u + 1) * width], strict=True)]
     with v.carry(single, joined) as (i, acc, done):
-        done(step(acc, v.add(v.mul(rounds, UNROLL * 4 * v.vl), v.mul(i, 4 * v.vl)), False))
+        done(step(acc, v.add(v.mul(rounds, unroll * 4 * v.vl), v.mul(i, 4 * v.vl)), False))
     acc = v.carried
     has_rest = v.b.icmp_signed(">", rest, i64(0))
     before = v.b.block
