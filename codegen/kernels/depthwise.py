@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ..native.layout import Gemm
 from ..program import Value, itemsize
 from ..rules.convolution import Phase
 from ..rules.expressions import Expr
@@ -28,6 +29,9 @@ from .panels import Filters
 from .product import Epilogue, split_evenly
 
 LARGEST_WINDOW = 49  # elements of a window, which the kernels unroll
+VECTORS = 12  # the word of the forward kernel that says how many vectors of channels there are; behind it, of a call
+CALL = 0.05  # of the time for a row of the result, or of the image, that a call takes besides
+PARTS = 4  # of the channels for each thread, most
 SUMMED_PIXELS = 1024  # products that are added one after the other: sums of such sums keep more digits
 
 
@@ -92,17 +96,18 @@ def _forward(ctx: Context, geo: Walk, out: _Result, weights: _Weights, expr: Exp
     (kh, kw), (n, oh, ow, channels), image = geo.window, out.y.shape, geo.image
     down, across = image.strides[1:3]
     row = down * geo.strides[0]
-    rows, group, registers = _rows(ctx, oh, n, row), weights.group, ctx.target.registers
+    rows, vectors = _even(ctx, geo, (n, oh, channels // ctx.target.vl))
+    group, registers = weights.group, ctx.target.registers
     pixels = _pixels(ow, registers) if group == 1 else _pixels_of_groups(ow, kw, geo.strides[1], registers)
     stored = image.narrow or "float32"
     walked = (kh, kw, geo.strides[1], geo.dilation[1], pixels, group, stored)
     key = ("depthwise", *walked, expr, out.kinds, out.streamed)
     extra = [oh, rows, ow, channels % ctx.target.vl]
     extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1]]
-    extra += [*weights.steps, *out.steps]
+    extra += [*weights.steps, weights.operand[1][-1], *out.steps]
     x = (image, (image.strides[0], rows * row, itemsize(stored) * ctx.target.vl), geo.origin())
     operands, units = [x, weights.operand, *out.operands(rows, ctx.target.vl)], rows * ow * kh * kw * group
-    _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, units, len(out.forms))
+    _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, units, len(out.forms), vectors)
 
 
 def _in_bytes(ctx: Context, geo: Walk, w: Filters, tail: Epilogue) -> Blocks | None:
@@ -236,17 +241,54 @@ def _over_channels(
     channels: int,
     units: float,
     forms: int = 0,
+    together: int = 0,
 ) -> None:
     """Appends a kernel over `loops` and the vectors of channels: the whole ones, then what is left, masked.
 
-    `operands` have a stride for each loop and for a vector; number 2 is written, and so are the last `forms`.
+    `operands` have a stride for each loop and for a vector; number 2 is written, and so are the last `forms`. A kernel
+    takes one vector, of `units`, or as many `together`, which its words say then from number `VECTORS` on.
     """
     whole, left = divmod(channels, ctx.target.vl)
-    if whole:
-        nest(ctx, Kernel((*key, False)), extra, (*loops, whole), operands, 2, whole, units, forms=forms)
-    if left:
-        rest = [(s, walk, at + whole * walk[-1]) for s, walk, at in operands]
-        nest(ctx, Kernel((*key, True)), extra, (*loops, 1), rest, 2, 1, units, forms=forms)
+    for count, first in ((whole, 0), (min(left, 1), whole)):
+        each = max(1, together)
+        words = [*extra[:VECTORS], count, each, *extra[VECTORS:]] if together else extra
+        there = [(s, (*walk[:-1], each * walk[-1]), at + first * walk[-1]) for s, walk, at in operands]
+        kernel, calls = Kernel((*key, first == whole)), -(-count // each)
+        if count:
+            nest(ctx, kernel, words, (*loops, calls), there, 2, 1 if together else calls, units * each, forms=forms)
+
+
+def _even(ctx: Context, geo: Walk, sizes: tuple[int, int, int]) -> tuple[int, int]:
+    """(rows, vectors of channels) of a call of the forward kernel, by a model of when the team is over: neighbouring
+    calls read rows twice, and others wait for half of a last call. `sizes`: images, rows of the result, vectors of
+    channels. Rows of a chunk stay in the cache. Where each thread has made some channels of all rows, it reads these.
+    """
+    (images, rows, vectors), threads, (window, stride) = sizes, ctx.threads, (geo.window[0], geo.strides[0])
+    share = rows if _made_by_channels(ctx, geo.image) else -(-rows * images // threads)
+    most = max(1, min(share, rows, ctx.target.kept // max(1, geo.image.strides[1] * stride) + 1))
+    if not vectors:
+        return most, 1
+
+    def cost(cut: tuple[int, int]) -> float:
+        r, parts = cut
+        chunks = -(-rows // r)
+        read = stride * (rows - chunks) + window * chunks
+        call = (r + stride * (r - 1) + window) / parts + CALL
+        everything = images * (rows + read + CALL * chunks * parts)
+        return max(call, (everything + (threads - 1) * call / 2) / threads)
+
+    r, parts = min(((r, p) for r in range(1, most + 1) for p in range(1, min(PARTS * threads, vectors) + 1)), key=cost)
+    return r, -(-vectors // parts)
+
+
+def _made_by_channels(ctx: Context, image: Storage) -> bool:
+    """Whether the image is a product's result of which threads have made channels rather than pixels."""
+    number = ctx.makers.last.get(image.buffer)
+    step = ctx.steps[number] if number is not None else None
+    if step is None or step.driver != "gemm":
+        return False
+    tiles, chunk = (word for word in (step.words[Gemm.TILES], step.words[Gemm.CHUNK]))
+    return isinstance(tiles, int) and isinstance(chunk, int) and -(-tiles // chunk) < ctx.threads
 
 
 def _rows(ctx: Context, rows: int, images: int, row_bytes: int) -> int:
@@ -261,7 +303,7 @@ def _pixels(ow: int, registers: int) -> int:
     """
     if ow < 4:
         return 1
-    return max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, registers // 5) and (ow % p <= 1 or p == 4))
+    return max(p for p in range(1, 8) if p <= max(1, 2 * registers // 9) and (ow % p <= 1 or p == 4))
 
 
 def _pixels_of_groups(ow: int, kw: int, stride: int, registers: int) -> int:

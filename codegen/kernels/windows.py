@@ -31,27 +31,24 @@ Load = Callable[[int, int], ir.Value]
 
 @family("depthwise")
 def depthwise(name: str, key: Spec, target: Target) -> str:
-    """("depthwise", kh, kw, stride, dilation, pixels, group, stored, expr, kinds, streamed, tail): one channel vector
+    """("depthwise", kh, kw, stride, dilation, pixels, group, stored, expr, kinds, streamed, tail): some channel vectors
     of some rows. `group` channels side by side are convolved with each other (1: each channel on its own); `stored`:
     the type of the image's elements.
 
-    Operands: x, weights, y, the epilogue's. Loops end in (row chunk, channel vector). Words: OH, rows a chunk, OW,
+    Operands: x, weights, y, the epilogue's. Loops end in (row chunk, chunk of vectors). Words: OH, rows a chunk, OW,
     lanes of the last vector (with `tail`), x: row step, tap row step, pixel step, tap step; weights: tap row, tap,
-    channel of a group; y: row, pixel; each epilogue operand: row, pixel. Neighbouring output pixels share the columns
-    that they read.
+    channel of a group, vector; vectors, those of a chunk; y: row, pixel; each epilogue operand: row, pixel.
+    Neighbouring output pixels share the columns that they read.
     """
-    _, kh, kw, stride, dilation, pixels, group, stored, *epilogue, tail = key
+    _, kh, kw, stride, dilation, pixels, group, stored, expr, kinds, streamed, tail = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     if tail:
         v.set_mask(v.ld64(words, 3))
     count, ow = chunk_here(v, v.ld64(index, LAST - 1), words, 0), v.ld64(words, 2)
     xrow, xtaprow, xpix, xtap = (v.ld64(words, 4 + i) for i in range(4))
-    x, w = v.ld64(where, 0), v.ld64(where, 1)
-    taprow, tap, channel = (v.ld64(words, 8 + i) for i in range(3))
-    kept = _taps(v, w, kh, kw, taprow, tap) if group == 1 else []
+    taprow, tap, channel, further = (v.ld64(words, 8 + i) for i in range(4))
     columns = _Windows(stride, dilation, xpix, xtap)
-    result = Result.of(v, where, words, 11, *epilogue)
 
     def multiplied(load: Load, taps: list[ir.Value], acc: Sequence[ir.Value | None]) -> list[ir.Value | None]:
         acc = list(acc)
@@ -59,14 +56,14 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
             acc[q] = _added(v, load(q, j), taps[j], acc[q])
         return acc
 
-    def alone(at: ir.Value, n: int) -> list[ir.Value | None]:
+    def alone(kept: list[ir.Value], at: ir.Value, n: int) -> list[ir.Value | None]:
         acc: list[ir.Value | None] = [None] * n
         for i in range(kh):
             load = columns.reader(v, v.add(at, v.mul(xtaprow, i)), lambda at: v.load_stored(at, stored))
             acc = multiplied(load, kept[i * kw : (i + 1) * kw], acc)
         return acc
 
-    def in_groups(at: ir.Value, n: int) -> list[ir.Value | None]:
+    def in_groups(w: ir.Value, at: ir.Value, n: int) -> list[ir.Value | None]:
         with v.carry(i64(kh), [v.const(0.0)] * n) as (i, acc, done):
             line, taps = v.add(at, v.b.mul(xtaprow, i)), v.add(w, v.b.mul(taprow, i))
             for c in range(group):
@@ -75,13 +72,22 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
             done(acc)
         return v.carried
 
-    def block(row: ir.Value, p: ir.Value, n: int) -> None:
-        sums = (alone if group == 1 else in_groups)(v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix)), n)
-        for q, total in enumerate(sums):
-            result.write(v, total, row, v.add(p, q))
+    with v.loop(chunk_here(v, v.ld64(index, LAST), words, 12)) as vector:
+        x = v.add(v.ld64(where, 0), v.mul(vector, STORED_BYTES.get(stored, 4) * v.vl))
+        w, result = (
+            v.add(v.ld64(where, 1), v.b.mul(vector, further)),
+            Result.of(v, where, words, 14, expr, kinds, streamed, vector),
+        )
+        kept = _taps(v, w, kh, kw, taprow, tap) if group == 1 else []
+        summed = functools.partial(alone, kept) if group == 1 else functools.partial(in_groups, w)
 
-    with v.loop(count) as row:
-        in_blocks(v, ow, pixels, functools.partial(block, row))
+        def block(row: ir.Value, p: ir.Value, n: int) -> None:
+            sums = summed(v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix)), n)
+            for q, total in enumerate(sums):
+                result.write(v, total, row, v.add(p, q))
+
+        with v.loop(count) as row:
+            in_blocks(v, ow, pixels, functools.partial(block, row))
     return v.finish()
 
 
@@ -266,11 +272,16 @@ class Result:
         expr: Expr,
         kinds: Sequence[str | Written],
         streamed: bool,
+        first: ir.Value | None = None,
         vectors: int = 1,
     ) -> Result:
-        """The result whose address is number 2 in `where`, whose steps begin at word `at`; `vectors` of channels."""
+        """The result whose address is number 2 in `where`, whose steps begin at word `at`; `vectors` of channels, from
+        number `first` on (None: the first one).
+        """
+        each = [4, *(STORED_BYTES[k[0]] if isinstance(k, tuple) else 4 * (k in ("c", "v")) for k in kinds)]
+        along = [v.mul(first, n * v.vl) if first is not None else i64(0) for n in each]
         found = [
-            (v.ld64(where, 2 + k), v.ld64(words, at + 2 * k), v.ld64(words, at + 2 * k + 1))
+            (v.add(v.ld64(where, 2 + k), along[k]), v.ld64(words, at + 2 * k), v.ld64(words, at + 2 * k + 1))
             for k in range(len(kinds) + 1)
         ]
         shared = {

@@ -32,183 +32,216 @@ entry:
   %".29" = add i64 %".3", 56
   %".30" = inttoptr i64 %".29" to i64*
   %".31" = load i64, i64* %".30"
-  %".32" = inttoptr i64 %".1" to i64*
-  %".33" = load i64, i64* %".32"
-  %".34" = add i64 %".1", 8
-  %".35" = inttoptr i64 %".34" to i64*
-  %".36" = load i64, i64* %".35"
-  %".37" = add i64 %".3", 64
-  %".38" = inttoptr i64 %".37" to i64*
-  %".39" = load i64, i64* %".38"
-  %".40" = add i64 %".3", 72
-  %".41" = inttoptr i64 %".40" to i64*
-  %".42" = load i64, i64* %".41"
-  %".43" = add i64 %".3", 80
-  %".44" = inttoptr i64 %".43" to i64*
-  %".45" = load i64, i64* %".44"
-  %".46" = mul i64 %".39", 0
-  %".47" = mul i64 %".42", 0
-  %".48" = add i64 %".36", %".46"
-  %".49" = add i64 %".48", %".47"
-  %".50" = inttoptr i64 %".49" to <8 x float>*
-  %".51" = load <8 x float>, <8 x float>* %".50", align 4
-  %".52" = mul i64 %".39", 0
-  %".53" = mul i64 %".42", 1
-  %".54" = add i64 %".36", %".52"
-  %".55" = add i64 %".54", %".53"
-  %".56" = inttoptr i64 %".55" to <8 x float>*
-  %".57" = load <8 x float>, <8 x float>* %".56", align 4
-  %".58" = mul i64 %".39", 0
-  %".59" = mul i64 %".42", 2
-  %".60" = add i64 %".36", %".58"
-  %".61" = add i64 %".60", %".59"
-  %".62" = inttoptr i64 %".61" to <8 x float>*
-  %".63" = load <8 x float>, <8 x float>* %".62", align 4
-  %".64" = add i64 %".1", 16
-  %".65" = inttoptr i64 %".64" to i64*
-  %".66" = load i64, i64* %".65"
-  %".67" = add i64 %".3", 88
-  %".68" = inttoptr i64 %".67" to i64*
-  %".69" = load i64, i64* %".68"
-  %".70" = add i64 %".3", 96
-  %".71" = inttoptr i64 %".70" to i64*
-  %".72" = load i64, i64* %".71"
-  %".73" = add i64 %".1", 24
-  %".74" = inttoptr i64 %".73" to i64*
-  %".75" = load i64, i64* %".74"
-  %".76" = add i64 %".3", 104
-  %".77" = inttoptr i64 %".76" to i64*
-  %".78" = load i64, i64* %".77"
-  %".79" = add i64 %".3", 112
-  %".80" = inttoptr i64 %".79" to i64*
-  %".81" = load i64, i64* %".80"
-  %".82" = add i64 %".75", 0
-  %".83" = inttoptr i64 %".82" to <8 x float>*
-  %".84" = load <8 x float>, <8 x float>* %".83", align 4
+  %".32" = add i64 %".3", 64
+  %".33" = inttoptr i64 %".32" to i64*
+  %".34" = load i64, i64* %".33"
+  %".35" = add i64 %".3", 72
+  %".36" = inttoptr i64 %".35" to i64*
+  %".37" = load i64, i64* %".36"
+  %".38" = add i64 %".3", 80
+  %".39" = inttoptr i64 %".38" to i64*
+  %".40" = load i64, i64* %".39"
+  %".41" = add i64 %".3", 88
+  %".42" = inttoptr i64 %".41" to i64*
+  %".43" = load i64, i64* %".42"
+  %".44" = add i64 %".2", 40
+  %".45" = inttoptr i64 %".44" to i64*
+  %".46" = load i64, i64* %".45"
+  %".47" = add i64 %".3", 96
+  %".48" = inttoptr i64 %".47" to i64*
+  %".49" = load i64, i64* %".48"
+  %".50" = add i64 %".3", 104
+  %".51" = inttoptr i64 %".50" to i64*
+  %".52" = load i64, i64* %".51"
+  %".53" = mul i64 %".46", %".52"
+  %".54" = sub i64 %".49", %".53"
+  %".55" = icmp slt i64 %".52", %".54"
+  %".56" = select  i1 %".55", i64 %".52", i64 %".54"
   br label %"head"
 head:
-  %".86" = phi  i64 [0, %"entry"], [%".197", %"end.2"]
-  %".87" = icmp slt i64 %".86", %".16"
-  br i1 %".87", label %"body", label %"end"
+  %".58" = phi  i64 [0, %"entry"], [%".227", %"end.1"]
+  %".59" = icmp slt i64 %".58", %".56"
+  br i1 %".59", label %"body", label %"end"
 body:
-  %".89" = sdiv i64 %".19", 2
+  %".61" = inttoptr i64 %".1" to i64*
+  %".62" = load i64, i64* %".61"
+  %".63" = mul i64 %".58", 32
+  %".64" = add i64 %".62", %".63"
+  %".65" = add i64 %".1", 8
+  %".66" = inttoptr i64 %".65" to i64*
+  %".67" = load i64, i64* %".66"
+  %".68" = mul i64 %".58", %".43"
+  %".69" = add i64 %".67", %".68"
+  %".70" = mul i64 %".58", 32
+  %".71" = mul i64 %".58", 32
+  %".72" = add i64 %".1", 16
+  %".73" = inttoptr i64 %".72" to i64*
+  %".74" = load i64, i64* %".73"
+  %".75" = add i64 %".74", %".70"
+  %".76" = add i64 %".3", 112
+  %".77" = inttoptr i64 %".76" to i64*
+  %".78" = load i64, i64* %".77"
+  %".79" = add i64 %".3", 120
+  %".80" = inttoptr i64 %".79" to i64*
+  %".81" = load i64, i64* %".80"
+  %".82" = add i64 %".1", 24
+  %".83" = inttoptr i64 %".82" to i64*
+  %".84" = load i64, i64* %".83"
+  %".85" = add i64 %".84", %".71"
+  %".86" = add i64 %".3", 128
+  %".87" = inttoptr i64 %".86" to i64*
+  %".88" = load i64, i64* %".87"
+  %".89" = add i64 %".3", 136
+  %".90" = inttoptr i64 %".89" to i64*
+  %".91" = load i64, i64* %".90"
+  %".92" = add i64 %".85", 0
+  %".93" = inttoptr i64 %".92" to <8 x float>*
+  %".94" = load <8 x float>, <8 x float>* %".93", align 4
+  %".95" = mul i64 %".34", 0
+  %".96" = mul i64 %".37", 0
+  %".97" = add i64 %".69", %".95"
+  %".98" = add i64 %".97", %".96"
+  %".99" = inttoptr i64 %".98" to <8 x float>*
+  %".100" = load <8 x float>, <8 x float>* %".99", align 4
+  %".101" = mul i64 %".34", 0
+  %".102" = mul i64 %".37", 1
+  %".103" = add i64 %".69", %".101"
+  %".104" = add i64 %".103", %".102"
+  %".105" = inttoptr i64 %".104" to <8 x float>*
+  %".106" = load <8 x float>, <8 x float>* %".105", align 4
+  %".107" = mul i64 %".34", 0
+  %".108" = mul i64 %".37", 2
+  %".109" = add i64 %".69", %".107"
+  %".110" = add i64 %".109", %".108"
+  %".111" = inttoptr i64 %".110" to <8 x float>*
+  %".112" = load <8 x float>, <8 x float>* %".111", align 4
   br label %"head.1"
 end:
   ret void
 head.1:
-  %".91" = phi  i64 [0, %"body"], [%".150", %"body.1"]
-  %".92" = icmp slt i64 %".91", %".89"
-  br i1 %".92", label %"body.1", label %"end.1"
+  %".114" = phi  i64 [0, %"body"], [%".225", %"end.3"]
+  %".115" = icmp slt i64 %".114", %".16"
+  br i1 %".115", label %"body.1", label %"end.1"
 body.1:
-  %".94" = mul i64 %".91", 2
-  %".95" = mul i64 %".86", %".22"
-  %".96" = mul i64 %".94", %".28"
-  %".97" = add i64 %".33", %".95"
-  %".98" = add i64 %".97", %".96"
-  %".99" = mul i64 %".25", 0
-  %".100" = add i64 %".98", %".99"
-  %".101" = sdiv i64 %".28", 1
-  %".102" = mul i64 %".101", 0
-  %".103" = add i64 %".100", %".102"
-  %".104" = inttoptr i64 %".103" to <8 x float>*
-  %".105" = load <8 x float>, <8 x float>* %".104", align 4
-  %".106" = fmul <8 x float> %".105", %".51"
-  %".107" = mul i64 %".101", 1
-  %".108" = add i64 %".100", %".107"
-  %".109" = inttoptr i64 %".108" to <8 x float>*
-  %".110" = load <8 x float>, <8 x float>* %".109", align 4
-  %".111" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".110", <8 x float> %".57", <8 x float> %".106")
-  %".112" = mul i64 %".101", 2
-  %".113" = add i64 %".100", %".112"
-  %".114" = inttoptr i64 %".113" to <8 x float>*
-  %".115" = load <8 x float>, <8 x float>* %".114", align 4
-  %".116" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".115", <8 x float> %".63", <8 x float> %".111")
-  %".117" = fmul <8 x float> %".110", %".51"
-  %".118" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".115", <8 x float> %".57", <8 x float> %".117")
-  %".119" = mul i64 %".101", 3
-  %".120" = add i64 %".100", %".119"
-  %".121" = inttoptr i64 %".120" to <8 x float>*
-  %".122" = load <8 x float>, <8 x float>* %".121", align 4
-  %".123" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".122", <8 x float> %".63", <8 x float> %".118")
-  %".124" = add i64 %".94", 0
-  %".125" = fadd contract <8 x float> %".116", %".84"
-  %".126" = fcmp olt <8 x float> %".125", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".127" = select  <8 x i1> %".126", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".125"
-  %".128" = fcmp ole <8 x float> %".125", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".129" = select  <8 x i1> %".128", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".125"
-  %".130" = mul i64 %".86", %".69"
-  %".131" = mul i64 %".124", %".72"
-  %".132" = add i64 %".66", %".130"
-  %".133" = add i64 %".132", %".131"
-  %".134" = add i64 %".133", 0
-  %".135" = inttoptr i64 %".134" to <8 x float>*
-  store <8 x float> %".129", <8 x float>* %".135", align 4
-  %".137" = add i64 %".94", 1
-  %".138" = fadd contract <8 x float> %".123", %".84"
-  %".139" = fcmp olt <8 x float> %".138", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".140" = select  <8 x i1> %".139", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".138"
-  %".141" = fcmp ole <8 x float> %".138", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".142" = select  <8 x i1> %".141", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".138"
-  %".143" = mul i64 %".86", %".69"
-  %".144" = mul i64 %".137", %".72"
-  %".145" = add i64 %".66", %".143"
-  %".146" = add i64 %".145", %".144"
-  %".147" = add i64 %".146", 0
-  %".148" = inttoptr i64 %".147" to <8 x float>*
-  store <8 x float> %".142", <8 x float>* %".148", align 4
-  %".150" = add i64 %".91", 1
-  br label %"head.1"
-end.1:
-  %".152" = sdiv i64 %".19", 2
-  %".153" = mul i64 %".152", 2
-  %".154" = srem i64 %".19", 2
+  %".117" = sdiv i64 %".19", 2
   br label %"head.2"
+end.1:
+  %".227" = add i64 %".58", 1
+  br label %"head"
 head.2:
-  %".156" = phi  i64 [0, %"end.1"], [%".195", %"body.2"]
-  %".157" = icmp slt i64 %".156", %".154"
-  br i1 %".157", label %"body.2", label %"end.2"
+  %".119" = phi  i64 [0, %"body.1"], [%".178", %"body.2"]
+  %".120" = icmp slt i64 %".119", %".117"
+  br i1 %".120", label %"body.2", label %"end.2"
 body.2:
-  %".159" = add i64 %".153", %".156"
-  %".160" = mul i64 %".86", %".22"
-  %".161" = mul i64 %".159", %".28"
-  %".162" = add i64 %".33", %".160"
-  %".163" = add i64 %".162", %".161"
-  %".164" = mul i64 %".25", 0
-  %".165" = add i64 %".163", %".164"
-  %".166" = sdiv i64 %".28", 1
-  %".167" = mul i64 %".166", 0
-  %".168" = add i64 %".165", %".167"
-  %".169" = inttoptr i64 %".168" to <8 x float>*
-  %".170" = load <8 x float>, <8 x float>* %".169", align 4
-  %".171" = fmul <8 x float> %".170", %".51"
-  %".172" = mul i64 %".166", 1
-  %".173" = add i64 %".165", %".172"
-  %".174" = inttoptr i64 %".173" to <8 x float>*
-  %".175" = load <8 x float>, <8 x float>* %".174", align 4
-  %".176" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".175", <8 x float> %".57", <8 x float> %".171")
-  %".177" = mul i64 %".166", 2
-  %".178" = add i64 %".165", %".177"
-  %".179" = inttoptr i64 %".178" to <8 x float>*
-  %".180" = load <8 x float>, <8 x float>* %".179", align 4
-  %".181" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".180", <8 x float> %".63", <8 x float> %".176")
-  %".182" = add i64 %".159", 0
-  %".183" = fadd contract <8 x float> %".181", %".84"
-  %".184" = fcmp olt <8 x float> %".183", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".185" = select  <8 x i1> %".184", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".183"
-  %".186" = fcmp ole <8 x float> %".183", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".187" = select  <8 x i1> %".186", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".183"
-  %".188" = mul i64 %".86", %".69"
-  %".189" = mul i64 %".182", %".72"
-  %".190" = add i64 %".66", %".188"
-  %".191" = add i64 %".190", %".189"
-  %".192" = add i64 %".191", 0
-  %".193" = inttoptr i64 %".192" to <8 x float>*
-  store <8 x float> %".187", <8 x float>* %".193", align 4
-  %".195" = add i64 %".156", 1
+  %".122" = mul i64 %".119", 2
+  %".123" = mul i64 %".114", %".22"
+  %".124" = mul i64 %".122", %".28"
+  %".125" = add i64 %".64", %".123"
+  %".126" = add i64 %".125", %".124"
+  %".127" = mul i64 %".25", 0
+  %".128" = add i64 %".126", %".127"
+  %".129" = sdiv i64 %".28", 1
+  %".130" = mul i64 %".129", 0
+  %".131" = add i64 %".128", %".130"
+  %".132" = inttoptr i64 %".131" to <8 x float>*
+  %".133" = load <8 x float>, <8 x float>* %".132", align 4
+  %".134" = fmul <8 x float> %".133", %".100"
+  %".135" = mul i64 %".129", 1
+  %".136" = add i64 %".128", %".135"
+  %".137" = inttoptr i64 %".136" to <8 x float>*
+  %".138" = load <8 x float>, <8 x float>* %".137", align 4
+  %".139" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".138", <8 x float> %".106", <8 x float> %".134")
+  %".140" = mul i64 %".129", 2
+  %".141" = add i64 %".128", %".140"
+  %".142" = inttoptr i64 %".141" to <8 x float>*
+  %".143" = load <8 x float>, <8 x float>* %".142", align 4
+  %".144" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".143", <8 x float> %".112", <8 x float> %".139")
+  %".145" = fmul <8 x float> %".138", %".100"
+  %".146" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".143", <8 x float> %".106", <8 x float> %".145")
+  %".147" = mul i64 %".129", 3
+  %".148" = add i64 %".128", %".147"
+  %".149" = inttoptr i64 %".148" to <8 x float>*
+  %".150" = load <8 x float>, <8 x float>* %".149", align 4
+  %".151" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".150", <8 x float> %".112", <8 x float> %".146")
+  %".152" = add i64 %".122", 0
+  %".153" = fadd contract <8 x float> %".144", %".94"
+  %".154" = fcmp olt <8 x float> %".153", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".155" = select  <8 x i1> %".154", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".153"
+  %".156" = fcmp ole <8 x float> %".153", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".157" = select  <8 x i1> %".156", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".153"
+  %".158" = mul i64 %".114", %".78"
+  %".159" = mul i64 %".152", %".81"
+  %".160" = add i64 %".75", %".158"
+  %".161" = add i64 %".160", %".159"
+  %".162" = add i64 %".161", 0
+  %".163" = inttoptr i64 %".162" to <8 x float>*
+  store <8 x float> %".157", <8 x float>* %".163", align 4
+  %".165" = add i64 %".122", 1
+  %".166" = fadd contract <8 x float> %".151", %".94"
+  %".167" = fcmp olt <8 x float> %".166", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".168" = select  <8 x i1> %".167", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".166"
+  %".169" = fcmp ole <8 x float> %".166", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".170" = select  <8 x i1> %".169", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".166"
+  %".171" = mul i64 %".114", %".78"
+  %".172" = mul i64 %".165", %".81"
+  %".173" = add i64 %".75", %".171"
+  %".174" = add i64 %".173", %".172"
+  %".175" = add i64 %".174", 0
+  %".176" = inttoptr i64 %".175" to <8 x float>*
+  store <8 x float> %".170", <8 x float>* %".176", align 4
+  %".178" = add i64 %".119", 1
   br label %"head.2"
 end.2:
-  %".197" = add i64 %".86", 1
-  br label %"head"
+  %".180" = sdiv i64 %".19", 2
+  %".181" = mul i64 %".180", 2
+  %".182" = srem i64 %".19", 2
+  br label %"head.3"
+head.3:
+  %".184" = phi  i64 [0, %"end.2"], [%".223", %"body.3"]
+  %".185" = icmp slt i64 %".184", %".182"
+  br i1 %".185", label %"body.3", label %"end.3"
+body.3:
+  %".187" = add i64 %".181", %".184"
+  %".188" = mul i64 %".114", %".22"
+  %".189" = mul i64 %".187", %".28"
+  %".190" = add i64 %".64", %".188"
+  %".191" = add i64 %".190", %".189"
+  %".192" = mul i64 %".25", 0
+  %".193" = add i64 %".191", %".192"
+  %".194" = sdiv i64 %".28", 1
+  %".195" = mul i64 %".194", 0
+  %".196" = add i64 %".193", %".195"
+  %".197" = inttoptr i64 %".196" to <8 x float>*
+  %".198" = load <8 x float>, <8 x float>* %".197", align 4
+  %".199" = fmul <8 x float> %".198", %".100"
+  %".200" = mul i64 %".194", 1
+  %".201" = add i64 %".193", %".200"
+  %".202" = inttoptr i64 %".201" to <8 x float>*
+  %".203" = load <8 x float>, <8 x float>* %".202", align 4
+  %".204" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".203", <8 x float> %".106", <8 x float> %".199")
+  %".205" = mul i64 %".194", 2
+  %".206" = add i64 %".193", %".205"
+  %".207" = inttoptr i64 %".206" to <8 x float>*
+  %".208" = load <8 x float>, <8 x float>* %".207", align 4
+  %".209" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".208", <8 x float> %".112", <8 x float> %".204")
+  %".210" = add i64 %".187", 0
+  %".211" = fadd contract <8 x float> %".209", %".94"
+  %".212" = fcmp olt <8 x float> %".211", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".213" = select  <8 x i1> %".212", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".211"
+  %".214" = fcmp ole <8 x float> %".211", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".215" = select  <8 x i1> %".214", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".211"
+  %".216" = mul i64 %".114", %".78"
+  %".217" = mul i64 %".210", %".81"
+  %".218" = add i64 %".75", %".216"
+  %".219" = add i64 %".218", %".217"
+  %".220" = add i64 %".219", 0
+  %".221" = inttoptr i64 %".220" to <8 x float>*
+  store <8 x float> %".215", <8 x float>* %".221", align 4
+  %".223" = add i64 %".184", 1
+  br label %"head.3"
+end.3:
+  %".225" = add i64 %".114", 1
+  br label %"head.1"
 }
 
 declare <8 x float> @"llvm.fma.v8f32"(<8 x float> %".1", <8 x float> %".2", <8 x float> %".3")
