@@ -255,7 +255,8 @@ def _over_channels(
         there = [(s, (*walk[:-1], each * walk[-1]), at + first * walk[-1]) for s, walk, at in operands]
         kernel, calls = Kernel((*key, first == whole)), -(-count // each)
         if count:
-            nest(ctx, kernel, words, (*loops, calls), there, 2, 1 if together else calls, units * each, forms=forms)
+            work, chunk = units * count / calls, 1 if together else calls
+            nest(ctx, kernel, words, (*loops, calls), there, 2, chunk, work, forms=forms)
 
 
 def _even(ctx: Context, geo: Walk, sizes: tuple[int, int, int]) -> tuple[int, int]:
@@ -287,7 +288,7 @@ def _made_by_channels(ctx: Context, image: Storage) -> bool:
     step = ctx.steps[number] if number is not None else None
     if step is None or step.driver != "gemm":
         return False
-    tiles, chunk = (word for word in (step.words[Gemm.TILES], step.words[Gemm.CHUNK]))
+    tiles, chunk = step.words[Gemm.TILES], step.words[Gemm.CHUNK]
     return isinstance(tiles, int) and isinstance(chunk, int) and -(-tiles // chunk) < ctx.threads
 
 
@@ -303,7 +304,7 @@ def _pixels(ow: int, registers: int) -> int:
     """
     if ow < 4:
         return 1
-    return max(p for p in range(1, 8) if p <= max(1, 2 * registers // 9) and (ow % p <= 1 or p == 4))
+    return max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, registers // 5) and (ow % p <= 1 or p == 4))
 
 
 def _pixels_of_groups(ow: int, kw: int, stride: int, registers: int) -> int:

@@ -74,10 +74,8 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
 
     with v.loop(chunk_here(v, v.ld64(index, LAST), words, 12)) as vector:
         x = v.add(v.ld64(where, 0), v.mul(vector, STORED_BYTES.get(stored, 4) * v.vl))
-        w, result = (
-            v.add(v.ld64(where, 1), v.b.mul(vector, further)),
-            Result.of(v, where, words, 14, expr, kinds, streamed, vector),
-        )
+        w = v.add(v.ld64(where, 1), v.b.mul(vector, further))
+        result = Result.of(v, where, words, 14, expr, kinds, streamed, vector)
         kept = _taps(v, w, kh, kw, taprow, tap) if group == 1 else []
         summed = functools.partial(alone, kept) if group == 1 else functools.partial(in_groups, w)
 
