@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..native.layout import Gemm
 from ..program import Value, itemsize
 from ..rules.convolution import Phase
 from ..rules.expressions import Expr
@@ -32,6 +31,7 @@ LARGEST_WINDOW = 49  # elements of a window, which the kernels unroll
 VECTORS = 12  # the word of the forward kernel that says how many vectors of channels there are; behind it, of a call
 CALL = 0.05  # of the time for a row of the result, or of the image, that a call takes besides
 PARTS = 4  # of the channels for each thread, most
+WIDE = 2  # channels for each pixel, from which on threads share channels rather than pixels
 SUMMED_PIXELS = 1024  # products that are added one after the other: sums of such sums keep more digits
 
 
@@ -262,10 +262,12 @@ def _over_channels(
 def _even(ctx: Context, geo: Walk, sizes: tuple[int, int, int]) -> tuple[int, int]:
     """(rows, vectors of channels) of a call of the forward kernel, by a model of when the team is over: neighbouring
     calls read rows twice, and others wait for half of a last call. `sizes`: images, rows of the result, vectors of
-    channels. Rows of a chunk stay in the cache. Where each thread has made some channels of all rows, it reads these.
+    channels. Rows of a chunk stay in the cache. Of an image of many more channels than pixels each thread takes some
+    channels of all rows, as it does of a product that makes such an image.
     """
     (images, rows, vectors), threads, (window, stride) = sizes, ctx.threads, (geo.window[0], geo.strides[0])
-    share = rows if _made_by_channels(ctx, geo.image) else -(-rows * images // threads)
+    *pixels, channels = geo.image.shape
+    share = rows if channels > WIDE * math.prod(pixels) else -(-rows * images // threads)
     most = max(1, min(share, rows, ctx.target.kept // max(1, geo.image.strides[1] * stride) + 1))
     if not vectors:
         return most, 1
@@ -280,16 +282,6 @@ def _even(ctx: Context, geo: Walk, sizes: tuple[int, int, int]) -> tuple[int, in
 
     r, parts = min(((r, p) for r in range(1, most + 1) for p in range(1, min(PARTS * threads, vectors) + 1)), key=cost)
     return r, -(-vectors // parts)
-
-
-def _made_by_channels(ctx: Context, image: Storage) -> bool:
-    """Whether the image is a product's result of which threads have made channels rather than pixels."""
-    number = ctx.makers.last.get(image.buffer)
-    step = ctx.steps[number] if number is not None else None
-    if step is None or step.driver != "gemm":
-        return False
-    tiles, chunk = step.words[Gemm.TILES], step.words[Gemm.CHUNK]
-    return isinstance(tiles, int) and isinstance(chunk, int) and -(-tiles // chunk) < ctx.threads
 
 
 def _rows(ctx: Context, rows: int, images: int, row_bytes: int) -> int:
