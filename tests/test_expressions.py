@@ -20,11 +20,12 @@ from jax import lax
 import xcoexec
 from xcoexec.codegen.kernels.elementwise import even
 from xcoexec.codegen.rules import numpy_rules
-from xcoexec.codegen.rules.expressions import literal
+from xcoexec.codegen.rules.expressions import SHORTER, expression, literal
 from xcoexec.codegen.rules.primitives import PRIMITIVES
 
 from .oracle import oracles
 from .support import array, check_host, run_host, stages_of
+from .test_accuracy import UNARY
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -95,6 +96,24 @@ def test_kinds(name: str, both: tuple[dict[str, Any], dict[str, Any]]) -> None:
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=2e-6, atol=2e-6 if name == "spence" else 0)
     if name not in SPLIT:
         np.testing.assert_allclose(run_host(fn, *args)[0], np.asarray(want), rtol=2e-6)
+
+
+def _gated(name: str, x: Any) -> Any:
+    return getattr(lax, name)(x * 3) * x
+
+
+@pytest.mark.parametrize("name", sorted(SHORTER))
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_functions_of_bf16_take_less(name: str, dtype: str) -> None:
+    """And only those; what they lose is less than the last rounding loses."""
+    x = array(7, 45).astype(dtype)
+    program = stages_of(functools.partial(_gated, name), x)[1].program
+    nodes, _ = expression(tuple(program.ops), program.outputs[0])
+    assert (f"{name}@bf16" in [node[0] for node in nodes]) == (dtype == "bfloat16")
+    got = run_host(functools.partial(_gated, name), x)[0]
+    thrice = np.asarray(x * 3, np.float64) if dtype == "float32" else np.asarray(x, np.float64) * 3
+    want = UNARY[name][0](thrice) * np.asarray(x, np.float64)
+    np.testing.assert_allclose(got.astype(np.float64), want, rtol=2.0**-8 if dtype == "bfloat16" else 2e-6)
 
 
 def test_f16_overflows_inside_a_layer() -> None:

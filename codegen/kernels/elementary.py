@@ -73,7 +73,7 @@ def _power(v: Builder, n: ir.Value) -> ir.Value:
     return v.floats(v.b.shl(v.b.add(n, v.iconst(127)), v.iconst(23)))
 
 
-def _scaled(v: Builder, p: ir.Value, t: ir.Value) -> ir.Value:
+def scaled(v: Builder, p: ir.Value, t: ir.Value) -> ir.Value:
     """p * 2**n for t = ROUND + n: in two steps where no instruction does it, so that results may be denormal."""
     if v.vl == LONG:
         now = ir.Constant(I32, 4)  # the thread's mode of rounding
@@ -114,14 +114,14 @@ def exp(v: Builder, x: ir.Value, low: ir.Value | None = None, times: ir.Value | 
     t, r = _reduced(v, x, low)
     p = v.fma(v.poly(r, EXP), r, v.const(1.0))
     p = v.fma(p, r, v.const(1.0)) if times is None else v.fma(v.b.fmul(p, r), times, times)
-    return _scaled(v, p, t)
+    return scaled(v, p, t)
 
 
 def exp2(v: Builder, x: ir.Value) -> ir.Value:
     """2**x."""
     x = v.maximum(v.maximum(x, v.const(EXP2_LEAST)), v.const(EXP2_MOST), "<")
     t = v.b.fadd(x, v.const(ROUND))
-    return _scaled(v, v.poly(v.b.fsub(x, v.b.fsub(t, v.const(ROUND))), EXP2), t)
+    return scaled(v, v.poly(v.b.fsub(x, v.b.fsub(t, v.const(ROUND))), EXP2), t)
 
 
 def expm1(v: Builder, x: ir.Value) -> ir.Value:
@@ -188,7 +188,7 @@ def erf(v: Builder, x: ir.Value) -> ir.Value:
     p = v.b.fneg(v.poly(v.maximum(a, v.const(ERF_ONE), "<"), ERF_LARGE))
     t = v.b.fadd(p, v.const(ROUND))
     r = v.b.fsub(p, v.b.fsub(t, v.const(ROUND)))
-    rest = _scaled(v, v.poly(r, EXP2), t)
+    rest = scaled(v, v.poly(r, EXP2), t)
     return v.select("<", a, v.const(ERF_BORDER), _erf_near_0(v, x), v.copysign(v.b.fsub(v.const(1.0), rest), x))
 
 

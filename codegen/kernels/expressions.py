@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import llvmlite.ir as ir
 
 from ..rules.expressions import Expr, Node
-from . import elementary, wide
+from . import elementary, elementary_bf16, wide
 from .simd import Builder
 
 Rule = Callable[..., ir.Value]  # (builder, operands) -> vector
@@ -175,11 +175,13 @@ EMIT_BOOL: dict[str, Rule] = {
     **BITWISE,
     **SAME,
 }
-#: head of a node -> its vector code: "add" on f32, "add@i" on s32, "and@b" on bool, by the kind of the first operand
+#: head of a node -> its vector code: "add" on f32, "add@i" on s32, "and@b" on bool, by the kind of the first operand;
+#: "exp@bf16" is on f32, to what bf16 needs
 EMIT: dict[str, Rule] = {
     **EMIT_FLOAT,
     **{f"{name}@i": rule for name, rule in EMIT_INT.items()},
     **{f"{name}@b": rule for name, rule in EMIT_BOOL.items()},
+    **{f"{name}@bf16": rule for name, rule in elementary_bf16.FUNCTIONS.items()},
 }
 
 #: (kind before, kind after) of a conversion, or another form of a value -> its vector code

@@ -16,7 +16,7 @@ import llvmlite.ir as ir
 
 from ..native.build import Spec, family
 from ..program import Unsupported, Value
-from ..rules.expressions import Expr, View
+from ..rules.expressions import Expr, View, primitive_of
 from ..rules.primitives import PRIMITIVES, UNKNOWN
 from ..rules.rows import PREFIX, Rowwise, levels, needed, operands
 from ..segment.context import Context
@@ -267,7 +267,7 @@ class _Row:
     def _costly(self, n: int) -> bool:
         """Whether computing a node takes longer than reading it."""
         inside = needed(self.nodes, [n], self.stored)
-        return any(PRIMITIVES.get(str(self.nodes[i][0]), UNKNOWN).costly for i in inside if not self.constant[i])
+        return any(PRIMITIVES.get(primitive_of(self.nodes[i]), UNKNOWN).costly for i in inside if not self.constant[i])
 
 
 @dataclasses.dataclass

@@ -4,7 +4,7 @@ An expression is a tuple of nodes in order of evaluation; the last is the result
     ("in", k)             operand k
     ("lit", kind, text)   a scalar
     (prim, a, b, ...)     an elementwise primitive of nodes a, b, ...; "add@i" is on s32, "and@b" on bool,
-                          "integer_pow:3" carries its parameter
+                          "exp@bf16" makes f32 that is bf16 by its type, "integer_pow:3" carries its parameter
 Movement (broadcast, transpose, slice, reverse) is pushed down to the operands: it becomes a `View`.
 """
 
@@ -28,7 +28,13 @@ LOAD = {"f": None, "i": "bits", "b": "fb"}  # what makes a loaded vector of f32 
 STORE = {"f": None, "i": "floats", "b": "bf"}  # and back
 
 WRAPS = frozenset(("add", "add_any", "sub", "mul", "square", "neg", "abs"))  # what may leave the range of s8
+SHORTER = frozenset(("exp", "exp2", "logistic", "tanh", "erf", "erfc"))  # take less where a result is bf16
 PARAMETER = {"integer_pow": "y", "round": "rounding_method"}  # whole numbers that are a part of what is computed
+
+
+def primitive_of(node: Node) -> str:
+    """The name of the primitive that a node computes, without what its head says besides."""
+    return str(node[0]).split("@")[0].split(":")[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,6 +204,8 @@ def _head(op: Op) -> str:
     whole = op.out.dtype != "int8" or op.prim in WRAPS or primitive(op).exact
     if not k or k not in primitive(op).vector or not whole:
         raise Unsupported(f"{op.prim} on {op.ins[0].dtype} has no vector code")
+    if op.prim in SHORTER and op.out.dtype == "bfloat16":
+        return f"{op.prim}@bf16"
     parameter = PARAMETER.get(op.prim)
     return f"{head}:{int(op.params[parameter])}" if parameter else head
 
