@@ -8,7 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from xcoexec.codegen.kernels import block_shapes
-from xcoexec.codegen.target import target
+from xcoexec.codegen.kernels.product import split_evenly
+from xcoexec.codegen.target import Target, target
+
+from .support import targets
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +70,44 @@ def test_shapes_are_measured_as_seconds() -> None:
     name, record = block_shapes._kept(target(), block_shapes.VECTOR)
     found = record.load(name)
     assert found is not None and all(1e-12 < seconds < 1e-3 for seconds in found.values())
+
+
+def _cost(isa: Target, shape: block_shapes.Shape, pixels: int, vectors: int, depth: int, line: int) -> float:
+    """Tile by tile, in the time of an FMA; a call takes what lies in one line, or all where tiles fill the lines."""
+    slower, (mr, nv) = block_shapes.slowdown(isa), shape
+    heights, took = split_evenly(pixels, mr), 0.0
+    fill = not line or (len(set(heights)) == 1 and line % heights[0] == 0)
+    for wide in split_evenly(vectors, nv):
+        for rows in heights:
+            took += depth * block_shapes.cycles((rows, wide)) * slower[rows, wide]
+            took += block_shapes.TILE + block_shapes.ROW * rows
+        took += 0 if fill else block_shapes.CALL * min(len(heights), 2 * (pixels // line))
+    return took
+
+
+@pytest.mark.parametrize("isa", targets(), ids=lambda t: t.name)
+@pytest.mark.parametrize("depth", [8, 500])
+@pytest.mark.parametrize(("pixels", "line"), [(197, 0), (196, 14), (3136, 56), (49, 7), (25, 5), (1, 1), (2, 0)])
+@pytest.mark.parametrize("channels", [1, 24, 144, 197])
+def test_the_shape_with_the_least_time(isa: Target, depth: int, pixels: int, line: int, channels: int) -> None:
+    found = block_shapes.block_shape(isa, pixels, channels, depth=depth, line=line)
+    vectors = -(-channels // isa.vl)
+    costs = {s: _cost(isa, s, pixels, vectors, depth, line) for s in block_shapes.candidates(isa)}
+    near = [s for s, c in costs.items() if c <= block_shapes.ALIKE * min(costs.values())]
+    kernels = lambda s: len(set(split_evenly(pixels, s[0]))) * len(set(split_evenly(vectors, s[1])))
+    assert found in near and kernels(found) == min(map(kernels, near))
+
+
+@pytest.mark.parametrize("isa", targets(), ids=lambda t: t.name)
+def test_tiles_of_short_sums_fill_lines(isa: Target) -> None:
+    """One kernel call has them all."""
+    rows, _ = block_shapes.block_shape(isa, 3136, 144, depth=12, line=56)
+    assert 56 % split_evenly(3136, rows)[0] == 0 == 3136 % rows
+
+
+@pytest.mark.parametrize(("n", "most"), [(1, 1), (1, 9), (7, 7), (8, 7), (13, 3), (197, 6), (3136, 9)])
+def test_even_parts(n: int, most: int) -> None:
+    parts = block_shapes.even_parts(n, most)
+    sizes = [size for size, count in parts for _ in range(count)]
+    assert sum(sizes) == n and max(sizes) <= most and max(sizes) - min(sizes) <= 1 and len(sizes) == -(-n // most)
+    assert sizes == sorted(sizes, reverse=True) == split_evenly(n, most)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,6 +28,9 @@ REPEATS = 15  # samples, of which the least counts
 CALLS = 16  # in one sample, so that it is far above the clock's resolution
 NOISE = 1.15  # a shape this much slower than the model has it is taken at its measured time
 CACHE_BYTES = 14.0  # from the second cache in the time of an FMA, of which cores do two a cycle
+ALIKE = 1.01  # costs that the model does not tell apart
+TILE, ROW = 80.0, 8.0  # that a tile takes beside its sums, and each of its rows, in the time of an FMA (Zen 5)
+CALL = 180.0  # and a kernel call, whose driver finds where its pixels are
 TILE_BYTES = 36.0  # a cycle of a unit with tiles, from the second cache (measured: one core of a Xeon)
 
 
@@ -52,9 +56,11 @@ def measured_shapes(target: Target, unit: MatrixUnit = VECTOR) -> list[Shape]:
 
 
 def cycles(shape: Shape) -> float:
-    """The model: vector FMA, one a cycle, or the latency of a chain; and a share for loads that FMA do not hide."""
+    """The model: vector FMA, one a cycle, or loads, which are as fast, or the latency of a chain; and a share for loads
+    that these do not hide.
+    """
     mr, nv = shape
-    return max(mr * nv, 4.0, 0.8 * (mr + nv)) + 0.15 * (mr + nv)
+    return max(mr * nv, 4.0, mr + nv) + 0.25 * (mr + nv)
 
 
 def expected(shape: Shape, target: Target, unit: MatrixUnit = VECTOR) -> float:
@@ -182,21 +188,53 @@ def unit_for_floats(target: Target) -> MatrixUnit:
     return target.unit("float32") or VECTOR
 
 
-def block_shape(target: Target, pixels: int, channels: int, unit: MatrixUnit | None = None) -> Shape:
-    """The shape (rows, vectors) with the least time, by model and measurement, for `pixels` x `channels`
-    outputs of a group; of equal ones the one that reads the fewest bytes. `unit`: what multiplies them (None: the one
-    for f32).
+def even_parts(n: int, most: int) -> list[tuple[int, int]]:
+    """n as the fewest parts of at most `most`, differing by at most one: (size, how many), larger first."""
+    parts = -(-n // most)
+    size, larger = divmod(n, max(parts, 1))
+    return [(s, count) for s, count in ((size + 1, larger), (size, parts - larger)) if count]
+
+
+def block_shape(
+    target: Target, pixels: int, channels: int, unit: MatrixUnit | None = None, depth: int = RUN, line: int = 0
+) -> Shape:
+    """The shape (rows, vectors) with the least time, by model and measurement, for `pixels` x `channels` sums of
+    `depth` elements of a group; of those that are alike the one with the fewest kernels, then the one that reads the
+    fewest bytes. `unit`: what multiplies them (None: the one for f32). `line`: so many pixels lie evenly apart, one
+    behind the other (0: all).
     """
     if unit is ACROSS:
         return rows(target, channels), 1
     vectors, unit = -(-channels // target.vl), unit or unit_for_floats(target)
     slower = slowdown(target, unit)
+    parts = {(mr, nv): (even_parts(pixels, mr), even_parts(vectors, nv)) for mr, nv in candidates(target, unit)}
 
-    def cost(shape: Shape) -> tuple[float, float]:
-        mr, nv = shape
-        tiles, blocks = -(-pixels // mr), -(-vectors // nv)
-        used = (-(-pixels // tiles), -(-vectors // blocks))  # sizes are evened out
-        read = 1 / mr + 1 / (nv * target.vl)  # of the weights by each row, of the input by each channel
-        return round(tiles * blocks * cycles(used) * slower[used], 3), read
+    def cost(shape: Shape) -> float:
+        tall, wide = parts[shape]
+        sums = sum(
+            tiles * blocks * cycles((rows, many)) * slower[rows, many]
+            for (rows, tiles), (many, blocks) in itertools.product(tall, wide)
+        )
+        return depth * sums + _beside(unit, tall, wide, line)
 
-    return min(candidates(target, unit), key=cost)
+    def order(shape: Shape) -> tuple[int, float]:
+        tall, wide = map(len, parts[shape])
+        read = 1 / shape[0] + 1 / (shape[1] * target.vl)  # of the weights by each row, of the input by each channel
+        return tall * wide, read
+
+    costs = {shape: cost(shape) for shape in parts}
+    return min((shape for shape, c in costs.items() if c <= ALIKE * min(costs.values())), key=order)
+
+
+def _beside(unit: MatrixUnit, tall: Sequence[tuple[int, int]], wide: Sequence[tuple[int, int]], line: int) -> float:
+    """What tiles of the sizes `tall` x `wide` and kernel calls take beside the sums. One call has all tiles that lie
+    evenly apart; where tiles do not fill a line, one that lies on two lines has a call of its own. Nothing for a unit
+    with tiles, whose `cycles` are others.
+    """
+    if unit.step > 1:
+        return 0.0
+    tiles, blocks = (sum(count for _, count in parts) for parts in (tall, wide))
+    filled = not line or (len(tall) == 1 and line % tall[0][0] == 0)
+    pixels = sum(rows * count for rows, count in tall)
+    lines = pixels // line if line else 0
+    return blocks * (TILE * tiles + ROW * pixels + CALL * (0 if filled else min(tiles, 2 * lines)))

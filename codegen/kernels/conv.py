@@ -238,13 +238,14 @@ def _conv(
     walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
     if unit is None and w.source is None and across.pays(ctx.target, per_out, run, len(taps)):
         unit = across.ACROSS
-    shape = block_shape(ctx.target, math.prod(pixels), per_out, unit)
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
     operands = [
         Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
         for s, strides, at in tail.operands
     ]
+    # whether lines follow each other without a jump is the neighbours' choice, of which a shape must not depend
+    shape = block_shape(ctx.target, math.prod(pixels), per_out, unit, product.depth, line=width)
     weights = _weights(ctx, product, w, shape[1], taken, unit, few)
     if unit is not None and unit.shift:
         operands.append(Lane(_shifts(ctx, product, w, unit), (0, 0, 0, 0), 4, 4 * per_out, begins=True))

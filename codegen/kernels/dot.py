@@ -181,7 +181,7 @@ def _narrow(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
     x, g = _rows(ctx, left), Product((1, 1, 1, m), (0,), words(k, unit), n, batch)
-    shape, turned = block_shape(ctx.target, m, n, unit), batch > 1 and x.group < x.pixels[3]
+    shape, turned = block_shape(ctx.target, m, n, unit, g.run), batch > 1 and x.group < x.pixels[3]
     order = (1, 0, 2) if turned else (0, 1, 2)  # as they lie, so that the step that makes them can write words
     sizes, strides = (tuple(walk[d] for d in order) for walk in ((batch, m, k), (x.group, x.pixels[3], x.channel)))
     rows = narrow(ctx, Storage(x.ref.buffer, x.ref.offset, sizes, strides, ((0, 0),) * 3), unit)
@@ -270,7 +270,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     x = _rows(ctx, left)
     g = Product((1, 1, 1, m), (0,), k, n, batch)
     unit = across.ACROSS if summed else None
-    shape = block_shape(ctx.target, m, n, unit)
+    shape = block_shape(ctx.target, m, n, unit, k)
     order = (*right.batch, *right.contract, *right.free)
     if summed:
         runs = lambda consts: np.transpose(consts[right.value], order).reshape(batch, 1, k, n)

@@ -19,7 +19,7 @@ from ..target import MatrixUnit
 from . import gemm
 from .across import ACROSS
 from .across import cycles as cycles_across
-from .block_shapes import Shape, cycles, slowdown, unit_for_floats
+from .block_shapes import Shape, cycles, even_parts, slowdown, unit_for_floats
 from .elementwise import read
 from .lanes import Lane, Product, ProductMaker, narrower
 
@@ -79,8 +79,7 @@ class Rows:
 
 def split_evenly(n: int, most: int) -> list[int]:
     """n as the fewest parts of at most `most`, differing by at most one, larger parts first."""
-    parts = -(-n // most)
-    return [n // parts + (i < n % parts) for i in range(parts)]
+    return [size for size, count in even_parts(n, most) for _ in range(count)]
 
 
 def channel_blocks(channels: int, vl: int, vectors: int) -> list[tuple[int, int, int]]:
@@ -336,7 +335,8 @@ def _tiles_per_item(
     line = max(x.pixels[3], 4)
     kept = min(line, 4 * fitting) if len(g.taps) == 1 and x.channel == 4 else line
     near = -(-tiles // max(1, ctx.target.kept // max(1, rows * kept)))
-    most = max(near, min(tiles, -(-(1 if threads == 1 else EACH * threads) // blocks)))
+    enough = -(-(1 if threads == 1 else EACH * threads) // blocks)
+    most = max(near, min(tiles, max(enough, threads if blocks % threads else 1)))
     weights, image = g.groups * panel_bytes(g, vl, shape[1]), math.prod(g.pixels) * line
     far = max(FAR_BYTES, NEAR_BYTES / threads)
     products = math.prod(g.pixels) * g.groups * g.channels * g.depth / (TILE_WORDS if unit.step > 1 else 2 * vl)

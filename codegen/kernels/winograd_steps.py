@@ -108,7 +108,7 @@ def winograd(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, m:
     pixels = (n, planes, 1, tiles.count // (n * planes))
     g = Product(pixels, tuple(t * reach * between for t in range(taps)), c_in, channels, tiles.positions)
     data = dataclasses.replace(data, pixels=(image, stride * between, 0, row))
-    shape = block_shape(ctx.target, tiles.count, channels)
+    shape = block_shape(ctx.target, tiles.count, channels, depth=g.depth)
     sums = tiles.made(ctx, channels)
     weights, spacing = _weights(ctx, g, w, m, shape[1])
     add_gemm(ctx, g, data, weights, sums, COPY, [], shape, spacing=spacing)
@@ -213,7 +213,7 @@ def _by_channels(ctx: Context, tiles: Tiles, data: Lane, w: Filters, y: Storage,
 
     def lower(strip: Context, n: int, buffers: Sequence[Buffer]) -> None:
         from_data, from_weights, to, *others = buffers
-        sums, shape = tiles.made(strip, n), block_shape(strip.target, tiles.count, n)
+        sums, shape = tiles.made(strip, n), block_shape(strip.target, tiles.count, n, depth=min(DEPTH, c_in))
         for first in range(0, c_in, DEPTH):
             g = Product(pixels, (0,), min(DEPTH, c_in - first), n, tiles.positions)
             start = (at_ref(Ref(from_weights, 0)), (), first * step)
