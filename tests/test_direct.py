@@ -28,8 +28,8 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 def by_order(x: Any) -> Any:
-    """No kernel sorts."""
-    return jnp.sort(x, axis=-1)[..., ::-1]
+    """The largest first. No kernel sorts, and there is nothing else to do: no measurement decides who has the calls."""
+    return jax.lax.top_k(x, x.shape[-1])[0]
 
 
 def called(fn: Any, *args: Any, count: int = rest.QUIET + 4) -> Any:

@@ -175,12 +175,14 @@ def test_the_kinds_of_arguments_are_those_of_their_first_leaves() -> None:
 
 def test_calls_with_several_arguments_rest_beside_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where their arrays come from is part of a plan: others than those that rest are looked at."""
-    fast = xcoexec.jit(lambda w, a, b: (w * a["x"] + b).sum()).bind(ARRAYS[0])
+    fast = xcoexec.jit(lambda w, a, b: jax.lax.sort((w, a["x"], b))[2]).bind(ARRAYS[0])  # no kernel sorts
     fast._apart = True
     for _ in range(3):
         fast({"x": X}, X)
     assert fast._rest is not None
     looks = []
     monkeypatch.setattr(fast, "_find", lambda *call: looks.append(call) or PlainSession("auto", "a test"))
-    assert fast({"x": X}, ARRAYS[2]) == 6.0 and not looks
-    assert fast({"x": np.ones(3, np.float32)}, X) == 3.0 and len(looks) == 1
+    np.testing.assert_array_equal(fast({"x": X}, ARRAYS[2]), ARRAYS[2])
+    assert not looks
+    np.testing.assert_array_equal(fast({"x": np.ones(3, np.float32)}, X), X)
+    assert len(looks) == 1
