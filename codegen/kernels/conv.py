@@ -244,7 +244,7 @@ def _conv(
         Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
         for s, strides, at in tail.operands
     ]
-    # whether lines follow each other without a jump is the neighbours' choice, of which a shape must not depend
+    # whether lines follow each other without a jump is the neighbours' choice, on which a shape must not depend
     shape = block_shape(ctx.target, math.prod(pixels), per_out, unit, product.depth, line=width)
     weights = _weights(ctx, product, w, shape[1], taken, unit, few)
     if unit is not None and unit.shift:
