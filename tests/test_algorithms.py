@@ -651,7 +651,7 @@ def test_every_block_shape(isa: Target, monkeypatch: pytest.MonkeyPatch) -> None
     wants = oracle(conv_fn, w, x), oracle(dot_fn, v, y)
     for shape in block_shapes.measured_shapes(isa):
         for module in (conv, dot):
-            monkeypatch.setattr(module, "block_shape", lambda *_, shape=shape: shape)
+            monkeypatch.setattr(module, "block_shape", lambda *_, shape=shape, **more: shape)
         assert error(run_on(conv_fn, w, x, isa=isa, weights=1)[0], wants[0]) < TOLERANCE, shape
         assert error(run_on(dot_fn, v, y, isa=isa, weights=1)[0], wants[1]) < TOLERANCE, shape
 

@@ -66,7 +66,7 @@ def test_every_width_of_a_panel(isa: Target, monkeypatch: pytest.MonkeyPatch) ->
     rows = lambda w, x: _conv(x, w)
     columns = lambda w, x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=spec)
     for shape in measured_shapes(isa):
-        monkeypatch.setattr(conv, "block_shape", lambda *_, shape=shape: shape)
+        monkeypatch.setattr(conv, "block_shape", lambda *_, shape=shape, **more: shape)
         for oc in (2 * isa.vl + 1, 7 * isa.vl):
             x, w = array(1, 3, 4, 19), array(3, 3, 19, oc, seed=1)
             assert error(run_on(rows, w, x, isa=isa)[0], oracle(rows, w, x)) < TOLERANCE, (shape, oc)

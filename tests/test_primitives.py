@@ -19,6 +19,7 @@ from xcoexec.codegen.kernels.families import family
 from xcoexec.codegen.program import Literal, Op, Value
 from xcoexec.codegen.rules import reference, splits
 from xcoexec.codegen.rules.convolution import CONVOLUTION, convolution, geometry
+from xcoexec.codegen.rules.expressions import SHORTER
 from xcoexec.codegen.rules.primitives import PRIMITIVES, Primitive, is_reduction, primitive
 from xcoexec.cost.features import flops, uncounted
 from xcoexec.errors import SplitError
@@ -70,6 +71,7 @@ def test_every_kernel_family_exists(name: str) -> None:
 
 def test_vector_code_is_what_the_table_says() -> None:
     said = {(p.name, k) for p in PRIMITIVES.values() for k in p.vector if p.name != "convert_element_type"}
+    said |= {(name, "bf16") for name in SHORTER}
     assert said == {(head.partition("@")[0], head.partition("@")[2] or "f") for head in EMIT}
 
 
