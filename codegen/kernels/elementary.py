@@ -8,6 +8,7 @@ Coefficients are minimax fits of relative error, constant term first, rounded to
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import llvmlite.ir as ir
 
@@ -15,6 +16,7 @@ from .simd import I32, Builder, number
 
 LONG = 16  # lanes of vectors with instructions for powers of two and for reciprocals
 ALL = ir.Constant(ir.IntType(16), -1)  # a mask of them
+NOW = ir.Constant(I32, 4)  # the thread's mode of rounding
 ROUND = 1.5 * 2.0**23
 LN2 = (0.693359375, -2.12194440e-4)  # ln 2 as a short number and the rest
 LEAST, MOST = -104.0, 89.0  # exp is 0 below, infinite above
@@ -73,11 +75,20 @@ def _power(v: Builder, n: ir.Value) -> ir.Value:
     return v.floats(v.b.shl(v.b.add(n, v.iconst(127)), v.iconst(23)))
 
 
-def scaled(v: Builder, p: ir.Value, t: ir.Value) -> ir.Value:
+def raised(v: Builder, p: ir.Value, n: ir.Value) -> ir.Value:
+    """p * 2**n for a whole number n, by the instruction of `LONG` vectors."""
+    return v.call("llvm.x86.avx512.mask.scalef.ps.512", v.vec, p, n, p, ALL, NOW)
+
+
+def near_inverse(v: Builder, d: ir.Value) -> ir.Value:
+    """1 / d to 14 bits, by the instruction of `LONG` vectors."""
+    return v.call("llvm.x86.avx512.rcp14.ps.512", v.vec, d, d, ALL)
+
+
+def _scaled(v: Builder, p: ir.Value, t: ir.Value) -> ir.Value:
     """p * 2**n for t = ROUND + n: in two steps where no instruction does it, so that results may be denormal."""
     if v.vl == LONG:
-        now = ir.Constant(I32, 4)  # the thread's mode of rounding
-        return v.call("llvm.x86.avx512.mask.scalef.ps.512", v.vec, p, v.b.fsub(t, v.const(ROUND)), p, ALL, now)
+        return raised(v, p, v.b.fsub(t, v.const(ROUND)))
     n = _low_bits(v, t)
     half = v.b.ashr(n, v.iconst(1))
     return v.b.fmul(v.b.fmul(p, _power(v, half)), _power(v, v.b.sub(n, half)))
@@ -87,7 +98,7 @@ def _over(v: Builder, a: ir.Value, d: ir.Value) -> ir.Value:
     """a / d for 2**-60 < d < 2**60: by Newton's step from the 14 bits that an instruction has, where there is one."""
     if v.vl != LONG:
         return v.b.fdiv(a, d)
-    u = v.call("llvm.x86.avx512.rcp14.ps.512", v.vec, d, d, ALL)
+    u = near_inverse(v, d)
     u = v.fma(v.fma(v.b.fneg(d), u, v.const(1.0)), u, u)
     return u if number(a) == 1.0 else v.b.fmul(a, u)
 
@@ -114,14 +125,14 @@ def exp(v: Builder, x: ir.Value, low: ir.Value | None = None, times: ir.Value | 
     t, r = _reduced(v, x, low)
     p = v.fma(v.poly(r, EXP), r, v.const(1.0))
     p = v.fma(p, r, v.const(1.0)) if times is None else v.fma(v.b.fmul(p, r), times, times)
-    return scaled(v, p, t)
+    return _scaled(v, p, t)
 
 
-def exp2(v: Builder, x: ir.Value) -> ir.Value:
-    """2**x."""
+def exp2(v: Builder, x: ir.Value, near_1: Sequence[float] = EXP2) -> ir.Value:
+    """2**x, given the coefficients of 2**r."""
     x = v.maximum(v.maximum(x, v.const(EXP2_LEAST)), v.const(EXP2_MOST), "<")
     t = v.b.fadd(x, v.const(ROUND))
-    return scaled(v, v.poly(v.b.fsub(x, v.b.fsub(t, v.const(ROUND))), EXP2), t)
+    return _scaled(v, v.poly(v.b.fsub(x, v.b.fsub(t, v.const(ROUND))), near_1), t)
 
 
 def expm1(v: Builder, x: ir.Value) -> ir.Value:
@@ -188,7 +199,7 @@ def erf(v: Builder, x: ir.Value) -> ir.Value:
     p = v.b.fneg(v.poly(v.maximum(a, v.const(ERF_ONE), "<"), ERF_LARGE))
     t = v.b.fadd(p, v.const(ROUND))
     r = v.b.fsub(p, v.b.fsub(t, v.const(ROUND)))
-    rest = scaled(v, v.poly(r, EXP2), t)
+    rest = _scaled(v, v.poly(r, EXP2), t)
     return v.select("<", a, v.const(ERF_BORDER), _erf_near_0(v, x), v.copysign(v.b.fsub(v.const(1.0), rest), x))
 
 

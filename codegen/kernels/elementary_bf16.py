@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import llvmlite.ir as ir
 
-from .elementary import ALL, EXP2_LEAST, EXP2_MOST, LONG, ROUND, scaled
+from . import elementary
+from .elementary import ALL, LONG, NOW, near_inverse, raised
 from .simd import I32, Builder
 
 LOG2E = math.log2(math.e)
@@ -35,21 +36,15 @@ ERFC = (0.2978699505329132, 0.3159216046333313, 0.16489185392856598, 0.403468728
 
 def _inverse(v: Builder, d: ir.Value) -> ir.Value:
     """1 / d, to the 14 bits that an instruction has where there is one."""
-    if v.vl != LONG:
-        return v.b.fdiv(v.const(1.0), d)
-    return v.call("llvm.x86.avx512.rcp14.ps.512", v.vec, d, d, ALL)
+    return near_inverse(v, d) if v.vl == LONG else v.b.fdiv(v.const(1.0), d)
 
 
 def exp2(v: Builder, x: ir.Value) -> ir.Value:
     """2**x."""
-    if v.vl == LONG:  # of an infinite x nothing is left
-        now = ir.Constant(I32, 4)  # the thread's mode of rounding
-        r = v.call("llvm.x86.avx512.mask.reduce.ps.512", v.vec, x, NEAREST, x, ALL, now)
-        whole = v.b.fsub(x, r)
-        return v.call("llvm.x86.avx512.mask.scalef.ps.512", v.vec, v.poly(r, EXP2), whole, whole, ALL, now)
-    x = v.maximum(v.maximum(x, v.const(EXP2_LEAST)), v.const(EXP2_MOST), "<")
-    t = v.b.fadd(x, v.const(ROUND))
-    return scaled(v, v.poly(v.b.fsub(x, v.b.fsub(t, v.const(ROUND))), EXP2), t)
+    if v.vl != LONG:
+        return elementary.exp2(v, x, EXP2)
+    r = v.call("llvm.x86.avx512.mask.reduce.ps.512", v.vec, x, NEAREST, x, ALL, NOW)  # nothing of an infinite x
+    return raised(v, v.poly(r, EXP2), v.b.fsub(x, r))
 
 
 def exp(v: Builder, x: ir.Value) -> ir.Value:
