@@ -15,6 +15,7 @@ import pytest
 from xcoexec.ir.plan import Plan
 from xcoexec.lowering.executable import Executable
 from xcoexec.session import adaptive
+from xcoexec.session import gate as gates
 from xcoexec.session.adaptive import Monitor
 
 from .support import array, co, error, oracle, until
@@ -282,8 +283,8 @@ def test_what_was_in_use_before_is_tried_first(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_measurement_has_the_machine_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that comes meanwhile waits until it is over; while nothing is measured calls go through."""
-    monkeypatch.setattr(adaptive, "HOLD_SECONDS", 600.0)
-    gate, measured, order = adaptive.Gate(), threading.Event(), []
+    monkeypatch.setattr(gates, "HOLD_SECONDS", 600.0)
+    gate, measured, order = gates.Gate(), threading.Event(), []
     gate.wait()
     asked = threading.Event()
 
@@ -307,8 +308,8 @@ def test_a_measurement_has_the_machine_for_itself(monkeypatch: pytest.MonkeyPatc
 
 def test_a_measurement_waits_for_the_calls_that_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever shares the cores with one takes twice as long; for how long it waits is bounded."""
-    monkeypatch.setattr(adaptive, "END_SECONDS", 600.0)
-    gate, inside, over, order = adaptive.Gate(active=True), threading.Event(), threading.Event(), []
+    monkeypatch.setattr(gates, "END_SECONDS", 600.0)
+    gate, inside, over, order = gates.Gate(active=True), threading.Event(), threading.Event(), []
 
     def call(leaves: list[str]) -> list[str]:
         inside.set()
@@ -330,7 +331,7 @@ def test_a_measurement_waits_for_the_calls_that_go_on(monkeypatch: pytest.Monkey
     caller.join(60)
     measuring.join(60)
     assert order == ["call", "measurement"]
-    monkeypatch.setattr(adaptive, "END_SECONDS", 0.01)
+    monkeypatch.setattr(gates, "END_SECONDS", 0.01)
     over.clear()
     inside.clear()
     caller = threading.Thread(target=gate.through, args=(call, ["x"]))
@@ -344,8 +345,8 @@ def test_a_measurement_waits_for_the_calls_that_go_on(monkeypatch: pytest.Monkey
 
 def test_a_measurement_waits_for_results(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = iter([False, False, True, True])
-    monkeypatch.setattr(adaptive, "there", lambda array: next(looks))
-    gate, result = adaptive.Gate(active=True), jnp.zeros(3)
+    monkeypatch.setattr(gates, "there", lambda array: next(looks))
+    gate, result = gates.Gate(active=True), jnp.zeros(3)
     gate.gave([1.0, result])
     with gate.alone():
         assert next(looks), "all looks but the last one were needed"
@@ -355,8 +356,8 @@ def test_a_measurement_waits_for_results(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_calls_are_not_held_up_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adaptive, "HOLD_SECONDS", 0.01)
-    gate = adaptive.Gate()
+    monkeypatch.setattr(gates, "HOLD_SECONDS", 0.01)
+    gate = gates.Gate()
     with gate.alone():
         through = threading.Thread(target=gate.wait, daemon=True)
         through.start()

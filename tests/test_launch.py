@@ -23,7 +23,7 @@ from xcoexec.ir.costs import Costs
 from xcoexec.ir.plan import Plan
 from xcoexec.lowering.executable import Executable
 from xcoexec.planning.strategies import STRATEGIES
-from xcoexec.session import bursts, contest, ways
+from xcoexec.session import bursts, contest, stages, ways
 from xcoexec.session.attempt import Attempt
 from xcoexec.session.problem import Machine, Problem
 
@@ -83,7 +83,25 @@ def _planning(relay: Relay, takes: Mapping[str, float]) -> _Clock:
     leaves, tree = jax.tree_util.tree_flatten(((WEIGHTS, x), {}))
     traced = trace(_convolutions, leaves, tree, paths(tree))
     plain = jax.jit(lambda leaves: (_convolutions(WEIGHTS, leaves[0]),))
-    problem = Problem.of(traced, range(len(WEIGHTS)), WEIGHTS, [x], donated=(), plain=plain)
+    return _clock(relay, takes, Problem.of(traced, range(len(WEIGHTS)), WEIGHTS, [x], donated=(), plain=plain))
+
+
+def _step(w: Any, x: Any) -> Any:
+    """A step's next state, and a value."""
+    return [0.5 * k + jnp.mean(x) for k in w], jnp.sum(_convolutions(w, x))
+
+
+def _planning_a_step(relay: Relay, takes: Mapping[str, float], donated: tuple[int, ...]) -> _Clock:
+    """Shapes of its state are all that is known."""
+    x = array(1, 8, 8, 8, seed=2)
+    leaves, tree = jax.tree_util.tree_flatten(((WEIGHTS, x), {}))
+    traced = trace(_step, leaves, tree, paths(tree))
+    plain = jax.jit(lambda leaves: jax.tree_util.tree_leaves(_step(leaves[:-1], leaves[-1])))
+    example = [*(jax.ShapeDtypeStruct(w.shape, w.dtype) for w in WEIGHTS), x]
+    return _clock(relay, takes, Problem.of(traced, (), (), example, donated=donated, plain=plain, step=True))
+
+
+def _clock(relay: Relay, takes: Mapping[str, float], problem: Problem) -> _Clock:
     layers = len(problem.graph.layers)
     costs = Costs.of_halves((1e-3,) * layers, (1e-3,) * layers, 1e-6, 1e11, 1.0, False)
     found = _Clock(problem, Machine(2, relay=relay), costs=costs)
@@ -120,6 +138,38 @@ def test_what_is_measured_wins(
     assert ("kernels are launched as graphs" in exe.plan.chosen) == exe.plan.graphs
     got = np.asarray(exe.call(s.problem.example)[0])
     assert error(got, oracle(_convolutions, WEIGHTS, *s.problem.example)) < 1e-5
+
+
+@pytest.mark.parametrize("donated", [(), (0, 1)])
+@pytest.mark.parametrize(("seconds", "wins"), [(0.5, "device, graphs"), (0.97, "jit")])
+def test_a_training_step(
+    monkeypatch: pytest.MonkeyPatch, relay: Relay, seconds: float, wins: str, donated: tuple[int, ...]
+) -> None:
+    """Its kernels are launched as graphs before any layer is measured, and its results are those of the function."""
+    takes = {**ALONE, "device, graphs": seconds, "both, graphs": 2.0}
+    s = _planning_a_step(relay, takes, donated)
+    monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    monkeypatch.setattr(s, "quick_costs", lambda together: s.costs)
+    monkeypatch.setattr(contest, "empty_call", lambda: 1e-5)
+    early = stages.clear_winner(s) or stages.quick(s)
+    assert ("jit" if early is None else _name(early.plan)) == wins
+    exe = contest.contest(s).exe
+    assert _name(exe.plan) == wins
+    given = [jnp.array(w, copy=True) for w in WEIGHTS]
+    want = jax.tree_util.tree_leaves(_step(WEIGHTS, s.problem.example[-1]))
+    for a, b in zip(exe.call([*given, s.problem.example[-1]]), want, strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-5)
+    if wins != "jit" and donated:
+        assert all(g.is_deleted() for g in given), "the state was given away"
+
+
+def test_a_step_without_convolutions_is_launched_as_ever(monkeypatch: pytest.MonkeyPatch, relay: Relay) -> None:
+    monkeypatch.setattr(standin, "GRAPHS", {})
+    s = _planning_a_step(relay, ALONE, ())
+    monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    monkeypatch.setattr(s, "quick_costs", lambda together: s.costs)
+    monkeypatch.setattr(contest, "empty_call", lambda: 1e-5)
+    assert stages.clear_winner(s) is None and stages.quick(s) is None
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,7 @@ def test_an_early_plan_beside_a_device(
     s.quick_costs = lambda together: together
     monkeypatch.setattr(contest, "whole_halves", lambda s: {"jit": jit, "host": host, "local": host})
     monkeypatch.setattr(contest, "empty_call", lambda: 0.1)
+    monkeypatch.setattr(contest, "step_as_graphs", lambda s: {"graphs": host} if s.problem.step else {})
     monkeypatch.setattr(contest, "briefly_balanced", lambda s, exe: exe)
     monkeypatch.setitem(contest.STRATEGIES, "layer_switch", lambda graph, costs: plan("layer_switch", switched, halves))
     monkeypatch.setattr(contest, "_promising", lambda s, costs: [("edgenn", plan("edgenn", split, (SPLIT, DEVICE)))])
@@ -128,7 +129,7 @@ def test_an_early_plan_beside_a_device(
     assert list(candidates) == ["jit", "local", found], "the host half has lost already"
     problem.step = True  # whose weights change: nothing is folded
     of_step = contest.quick_candidates(s)  # type: ignore[arg-type]
-    assert list(of_step) == ["jit", "local", *([found] if found != "device" else [])]
+    assert list(of_step) == ["jit", "local", "graphs", *([found] if found != "device" else [])]
     s.seen["host"] = 0.9
     assert "host" in contest.quick_candidates(s)  # type: ignore[arg-type]
 

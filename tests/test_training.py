@@ -386,9 +386,10 @@ def test_what_comes_back_is_known_by_tree_and_types() -> None:
 class Loop:
     """Steps that take as many seconds as a test says."""
 
-    def __init__(self, compiled: bool = True, decided: bool = False, apart: bool = False):
+    def __init__(self, compiled: bool = True, decided: bool = False, apart: bool = False, segments: int = 1):
         plan = xcoexec.Plan("host", (), "")
-        self.plan = Executable(plan, list, SimpleNamespace(rest=lambda: None))  # type: ignore[arg-type]
+        lowered: Any = SimpleNamespace(rest=lambda: None, segments=("a segment",) * segments)
+        self.plan = Executable(plan, list, lowered)
         self.jit = Executable(plan, list, None)
         self.monitor, self.clock = Monitor(self.plan), 0.0
         self.kept: list[Executable] = []  # what the next process would begin with
@@ -448,8 +449,8 @@ class DeviceLoop(Loop):
 
     BEGIN, WAKES = 1e-4, 1e-4  # seconds of a call, and of a wait behind the device's end
 
-    def __init__(self) -> None:
-        super().__init__(apart=True)
+    def __init__(self, segments: int = 1) -> None:
+        super().__init__(apart=True, segments=segments)
         self.device = self.busy = 0.0  # when the device will have done all, and seconds that it computed
 
     def block_until_ready(self) -> None:
@@ -477,6 +478,17 @@ def test_a_race_on_a_device_waits_for_calls_together(plan: float, jit: float) ->
     current = loop.monitor.current
     assert (current.lowered is not None) == (plan < jit) and loop.kept == [current]
     assert current.plan.measured == pytest.approx({"host": plan, "jit": jit}, rel=0.03)
+
+
+@pytest.mark.parametrize(("plan", "wins"), [(0.5e-3, True), (0.85e-3, True), (0.95e-3, False), (1.1e-3, False)])
+def test_kernels_that_are_launched_otherwise_have_to_win_by_more(plan: float, wins: bool) -> None:
+    """Nothing of such a plan is on the host half: what it wins depends on whether each step is waited for."""
+    loop = DeviceLoop(segments=0)
+    loop.steps(plan, 1e-3)
+    assert not loop.race.races and (loop.monitor.current.lowered is not None) == wins
+    both = DeviceLoop()
+    both.steps(plan, 1e-3)
+    assert (both.monitor.current.lowered is not None) == (plan < 1e-3)
 
 
 def test_a_stretch_of_calls_ends_with_its_race() -> None:

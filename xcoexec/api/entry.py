@@ -20,8 +20,8 @@ from ..guard import Failed, stage, warn
 from ..lowering.shards import Placed
 from ..measure.timing import measured_in
 from ..planning.strategies import strategy_name
-from ..session.adaptive import Gate
 from ..session.begin import Beginning
+from ..session.gate import Gate
 from ..session.pending import PendingSession, shown, within
 from ..session.prepare import PLAIN, Absent, Manner, Task, ahead, prepared, refused
 from ..session.session import PlainSession, Session, deleted
@@ -292,7 +292,7 @@ class Entry:
 
             manner = Manner(within(progress, options.plan_seconds), session.gate, lambda *warning: told.append(warning))
             try:
-                with same(), measured_in(session.gate.alone):
+                with same(), measured_in(session.gate.alone, session.gate.lend):
                     session.settle()
                     found = self._compiled(made, call, manner, session)
             except Exception as e:  # no caller is there to raise it to
@@ -305,7 +305,7 @@ class Entry:
                 self._told += told
                 self._note(beginning, found.session, session)  # the process may end before all is measured
                 first = found.session.current
-                with same(), measured_in(session.gate.alone):
+                with same(), measured_in(session.gate.alone, session.gate.lend):
                     found.session.finish(manner.progress)
                 if found.session.current is not first:
                     self._note(beginning, found.session, session)
@@ -326,7 +326,7 @@ class Entry:
 
         def job(pending: PendingSession) -> None:
             progress = within(pending.at, options.plan_seconds)
-            with same(), measured_in(pending.gate.alone):
+            with same(), measured_in(pending.gate.alone, pending.gate.lend):
                 found.session.finish(progress)
 
         pending = PendingSession(strategy_name(options.strategy), job)

@@ -37,7 +37,8 @@ class Executable:
     compiled for leaves, of which shapes and types are enough (None: its first call does so). `seconds`: what it took to
     have its weights resident. `caller`: who calls it, where its constants change. `beside`: what the plan was lowered
     to for further devices, each of which computes a shard of the call. `blobs`: packed weights. `program`: `call` with
-    the leaves one by one, where it is one program that gives nothing away.
+    the leaves one by one, where it is one program that gives nothing away. `may`: whether a call takes the plan now, or
+    plain `jax.jit` in its place (None: always).
     """
 
     plan: Plan
@@ -50,6 +51,7 @@ class Executable:
     beside: tuple[Lowered, ...] = ()
     blobs: tuple[jax.Array, ...] = ()
     program: Callable[..., Sequence[jax.Array]] | None = None
+    may: Callable[[], bool] | None = None
 
     @property
     def all_lowered(self) -> tuple[Lowered, ...]:

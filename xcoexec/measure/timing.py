@@ -8,6 +8,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import jax
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from ..codegen.native.children import go_on
 from ..compat import plain_jit
 
+T = TypeVar("T")
 RECENT = 16  # calls: older stamps may be written over while they are read
 SECONDS_A_LAYER = 0.01
 ROUND_SECONDS = 0.06  # of one call in one round of a comparison
@@ -31,22 +33,40 @@ WARM_SECONDS = 0.008  # of calls before parts are measured on the host half, and
 Progress = Callable[[str, int, int], None]
 #: in which a block of calls is measured: while a function is in use, its calls wait meanwhile
 Alone = Callable[[], contextlib.AbstractContextManager[object]]
+#: has a block of calls made by a thread that does nothing else with the device meanwhile; what it returns
+Lend = Callable[[Callable[[], Any]], Any]
 _alone: contextvars.ContextVar[Alone] = contextvars.ContextVar("alone", default=contextlib.nullcontext)
+_lend: contextvars.ContextVar[Lend] = contextvars.ContextVar("lend", default=lambda block: block())
+
+
+class NotCalled(Exception):
+    """No caller has come whose thread could make a block of calls, or others use the device meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__("no caller's thread could measure it")
 
 
 @contextlib.contextmanager
-def measured_in(wanted: Alone) -> Iterator[None]:
-    """What this thread measures inside is measured in `wanted`, a block of calls at a time."""
-    before = _alone.set(wanted)
+def measured_in(wanted: Alone, lend: Lend) -> Iterator[None]:
+    """What this thread measures inside is measured in `wanted`, a block of calls at a time, or by `lend`."""
+    before, by = _alone.set(wanted), _lend.set(lend)
     try:
         yield
     finally:
         _alone.reset(before)
+        _lend.reset(by)
 
 
 def alone() -> contextlib.AbstractContextManager[object]:
     """In which this thread measures a block of calls."""
     return _alone.get()()
+
+
+def lent(block: Callable[[], T]) -> T:
+    """What a block of calls gives that only a caller's own thread may make: this one where it is that. Raises
+    `NotCalled` where none comes, and what the block raises.
+    """
+    return cast(T, _lend.get()(block))
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -125,6 +145,7 @@ def alternate(
     wins: int = WINS,
     least: int = 1,
     warm: Container[str] = (),
+    callers: Container[str] = (),
 ) -> dict[str, float]:
     """Median seconds of each call; blocks of about `seconds` in turn, there and back, and `least` calls at least, or of
     `enough` calls where those take at least `SHORT_SECONDS`; of calls that are not long the first `WAKE_SECONDS` of a
@@ -134,12 +155,13 @@ def alternate(
     fastest one is measured no more. With `clear` one call may win early: from the second round on when all its times
     are below this share of every time of the others, and when its median was the least one in `wins` rounds in a row;
     after the first round where it is `FAR` from all others, whose calls are long. What is `warm` was called before.
+    Those in `callers` are `lent`; where no caller comes they are not measured any more, and infinite.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
     first: list[str] = []  # of each round
     for name, fn in calls.items():
-        if name not in warm:
+        if name not in warm and name not in callers:
             fn()
     rivals = dict(calls)
     for r in range(rounds):
@@ -147,8 +169,12 @@ def alternate(
         block: dict[str, list[float]] = {}
         for name in list(rivals)[:: -1 if r % 2 else 1]:  # nobody comes behind the same one each time
             fn = rivals[name]
-            with alone():
-                block[name] = _block(fn, seconds, least, enough)
+            made = functools.partial(_block, fn, seconds, least, enough)
+            if name in callers:
+                block[name] = _lent(made)
+            else:
+                with alone():
+                    block[name] = made()
             times[name] += block[name]
         first.append(min(block, key=lambda k: float(np.median(block[k]))))
         most = slow * min(float(np.median(t)) for t in times.values())
@@ -164,6 +190,13 @@ def alternate(
             break
     progress("compare", rounds, rounds)
     return {k: float(np.median(v)) for k, v in times.items()}
+
+
+def _lent(made: Callable[[], list[float]]) -> list[float]:
+    try:
+        return lent(made)
+    except NotCalled:
+        return [math.inf, math.inf]
 
 
 def _far(times: Sequence[Sequence[float]]) -> bool:

@@ -6,21 +6,15 @@ import contextlib
 import logging
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 
-import jax
 import numpy as np
-from jax.typing import ArrayLike
 
-from ..codegen.native.children import closing, go_on
-from ..compat import plain_jit
-from ..devices.registry import device_half
+from ..codegen.native.children import go_on
 from ..ir.placement import bare
-from ..lowering.executable import Executable, Flat
-from .background import working
+from ..lowering.executable import Executable
 from .rebalance import span
-from .usage import held, there
+from .recording import recording
 
 log = logging.getLogger("xcoexec")
 
@@ -35,125 +29,6 @@ QUICK_RETRY_SECONDS = 2.0
 RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until a new plan is made; twice as long every time
 MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
-# times as long as a measurement takes calls are left alone after it: they lose a tenth at most beside a device, and a
-# quarter where all is done on the same cores
-OPEN_APART, OPEN_SHARED = 12, 3
-MOST_OPEN_SECONDS, SLEEP_SECONDS = 3.0, 0.1
-HOLD_SECONDS = 1.0  # a call waits no longer than this for measured ones
-END_SECONDS, POLL_SECONDS = 0.5, 0.001  # measured calls wait no longer than this for the end of others
-
-
-Told = weakref.WeakMethod[Callable[[], None]]
-
-
-class Listeners:
-    """Methods that are called once, when something happens, as far as their objects are still there."""
-
-    __slots__ = ("_methods",)
-
-    def __init__(self) -> None:
-        self._methods = set[Told]()
-
-    def add(self, method: Told) -> None:
-        """Has a method called the next time."""
-        self._methods.add(method)
-
-    def tell(self) -> None:
-        """It happens."""
-        methods, self._methods = self._methods, set()
-        for method in methods:
-            if (told := method()) is not None:
-                told()
-
-
-class Gate:
-    """Lets a measurement have the halves for itself for a block of calls at a time, while the function is in use.
-
-    `active`: measurements may come, and calls tell where they are. `closes`: who wants to know that calls have to pass
-    it again, because a measurement comes, or news.
-    """
-
-    def __init__(self, active: bool = False) -> None:
-        self.active = active
-        self._inside = set[int]()  # threads whose call goes on
-        self._given: weakref.ref[jax.Array] | None = None  # a result of the last call
-        self._open = threading.Event()
-        self._open.set()
-        self._nothing = plain_jit(lambda x: x + 1)
-        self._called = self._news = self._late = False
-        self.closes = Listeners()
-
-    def passes(self) -> bool:
-        """Whether a call that begins now needs no look: it need not wait, and there is no news."""
-        self._called = True
-        return self._open.is_set() and not self._news
-
-    def tell(self) -> None:
-        """There is news for the next call."""
-        self._news = True
-        self.closes.tell()
-
-    def through(self, call: Flat, leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
-        """Makes a call, which may be through when it returns."""
-        me = threading.get_ident()
-        self._inside.add(me)
-        try:
-            return call(leaves)
-        finally:
-            self._inside.discard(me)
-
-    def gave(self, results: Sequence[object]) -> None:
-        """Notes what a call has returned; nothing is kept alive."""
-        self._given = held(results)
-
-    def _wait_for_calls(self) -> None:
-        """Until the calls that were begun are over, at most `END_SECONDS`: who shares its cores with one takes twice as
-        long.
-        """
-        end = time.perf_counter() + (0.0 if self._late else END_SECONDS)
-        while self._inside or self._computes():
-            if time.perf_counter() >= end:
-                self._late = True  # calls take too long to wait for each
-                return
-            time.sleep(POLL_SECONDS)
-
-    def _computes(self) -> bool:
-        given = self._given
-        array = given() if given is not None else None
-        return array is not None and not there(array)
-
-    def wait(self) -> None:
-        """Waits while measured calls run, at most `HOLD_SECONDS` seconds."""
-        self._called, self._news = True, False
-        if not self._open.is_set():
-            self._open.wait(HOLD_SECONDS)
-
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nothing of this function is begun inside, and what was begun before is over; when calls have come since the
-        last time, a multiple of that time, at most `MOST_OPEN_SECONDS`, is left open after it.
-        """
-        self._open.clear()
-        self.closes.tell()
-        began = time.perf_counter()
-        try:
-            self._wait_for_calls()
-            self._nothing(0.0).block_until_ready()
-            began = time.perf_counter()
-            yield
-        finally:
-            self._open.set()
-            called, self._called = self._called, False
-            if called:
-                times = OPEN_APART if device_half().apart else OPEN_SHARED
-                _rest(min(times * (time.perf_counter() - began), MOST_OPEN_SECONDS))
-
-
-def _rest(seconds: float) -> None:
-    """Sleeps for so long, or until the interpreter ends: it waits for this thread."""
-    end = time.perf_counter() + seconds
-    while (left := end - time.perf_counter()) > 0 and not closing():
-        time.sleep(min(left, SLEEP_SECONDS))
 
 
 class Monitor:
@@ -313,22 +188,21 @@ class Monitor:
     def _work(self, steps: Sequence[Callable[[], Executable | None]]) -> None:
         if not self._busy.acquire(blocking=False):  # another caller's thread was first
             return
-        began, me = self._clock(), threading.current_thread()
-        working.add(me)
+        began = self._clock()
         try:
-            for i, step in enumerate(steps):
-                if 0 < i == len(self._steps) - 1:
-                    self._settle()
-                found = step()
-                if found is not None:
-                    self.swap(found, self._clock() - began, i + 1 < len(self._steps))
+            with recording.planning():
+                for i, step in enumerate(steps):
+                    if 0 < i == len(self._steps) - 1:
+                        self._settle()
+                    found = step()
+                    if found is not None:
+                        self.swap(found, self._clock() - began, i + 1 < len(self._steps))
         except InterruptedError:
             self.history.append("planning was cut short: the interpreter is ending")
         except Exception as e:  # the running plan stays; a failed planning must not take the process down
             log.warning("xcoexec: planning again failed (%s); the plan in use stays.", str(e))
             self.history.append(f"planning failed: {e}")
         finally:
-            working.discard(me)
             self._busy.release()
 
 

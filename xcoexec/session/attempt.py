@@ -35,10 +35,11 @@ from ..measure.profile import (
     silent,
     streaming_rate,
 )
-from ..measure.timing import alone, empty_call, median_seconds
+from ..measure.timing import NotCalled, alone, empty_call, lent, median_seconds
 from ..planning.baselines import device_plan
 from ..planning.memory import ways
 from .problem import Machine, Problem
+from .recording import recording
 
 CALIBRATION_SECONDS = 0.015
 MOST_FACTOR = 2.0  # by which layers together may take longer than one by one
@@ -53,7 +54,7 @@ class Attempt:
     what is the machine's, not the function's, is measured afterwards (`learn`). `seen`: seconds of a call of
     candidates, by name, as they were measured last; `slow`: of those that need not be measured again. `quick`: seconds
     of the layers where no parts of them were measured (None: not needed). `reserved`: bytes of the device's limit that
-    plans leave to XLA's programs.
+    plans leave to XLA's programs. `untried`: no caller came who could measure what only he may.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Attempt:
         self.seen, self.slow = dict[str, float](), dict[str, float]()
         self.quick: Costs | None = None
         self.reserved = 0
+        self.untried = False
 
     @property
     def graph(self) -> LayerGraph:
@@ -81,13 +83,20 @@ class Attempt:
         return self.problem.graph
 
     def run(self, exe: Executable) -> Sequence[jax.Array]:
-        """Calls an executable with the example, and waits for its results."""
-        return self.problem.run(exe)
+        """Calls an executable with the example, and waits for its results. Raises `NotCalled` where only a caller's
+        thread may do so, and none comes.
+        """
+        if exe.may is None:
+            return self.problem.run(exe)
+        if exe.compiled is not None:
+            exe.compiled(self.problem.example)  # for which nobody waits
+        return lent(lambda: self.problem.run(_allowed(exe)))
 
     def stream(self, exe: Executable, count: int = 1) -> None:
         """Calls an executable so often with the example, as callers do, and waits for results when all calls are
-        made.
+        made. Raises `NotCalled` where that may not be now.
         """
+        _allowed(exe)
         begun = [self.problem.begin_as_called(exe) for _ in range(count)]
         jax.block_until_ready(begun[-1] if self.problem.donated else begun)  # those before it have been given away
 
@@ -154,10 +163,12 @@ class Attempt:
         options |= {**(self.few_kernels if plan.libraries else {}), **(p.compiler_options or {})}
         lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)
         if p.shards is not None:
-            return self._on_all(plan, lowered, p.shards, options)
+            exe = self._on_all(plan, lowered, p.shards, options)
+            return recording.only(exe, p.plain) if plan.graphs else exe
         about = (options, configuration(), p.committed, p.caller if p.banks else None)
         alone = self.machine.limit is None and not p.step
-        return executable(plan, lowered, p.weights, p.donated, *about, inside=INSIDE_BYTES if alone else 0)
+        made = executable(plan, lowered, p.weights, p.donated, *about, inside=INSIDE_BYTES if alone else 0)
+        return recording.only(made, p.plain) if plan.graphs else made
 
     def _on_all(self, plan: Plan, lowered: Lowered, shards: Shards, options: Mapping[str, object]) -> Executable:
         """A plan on the devices of a call's shards: one program where the host half has no part in it, else lowered for
@@ -305,6 +316,13 @@ class Attempt:
             return dataclasses.replace(self.local, plan=dataclasses.replace(self.local.plan, chosen=f"fallback: {why}"))
         plan = Plan(strategy, (), self.graph.key, chosen=f"fallback: {why}", engine="jit")
         return Executable(plan, self.problem.plain, None)
+
+
+def _allowed(exe: Executable) -> Executable:
+    """An executable that may be called now: plain jax.jit in its place is not what is to be measured."""
+    if exe.may is not None and not exe.may():
+        raise NotCalled
+    return exe
 
 
 def lowered_of(exe: Executable) -> Lowered:

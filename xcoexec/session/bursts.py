@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 
 import jax
@@ -12,6 +13,7 @@ from ..lowering.executable import Executable
 from ..measure.timing import alternate
 from .attempt import Attempt
 from .contest import CLEAR, SLOW, WORTH, Found, why
+from .ways import callers
 
 FLOW_NEAR = 1.5  # what takes longer than this times the winner's time is not tried with calls in flight
 FLOW_ROUNDS = 4
@@ -51,17 +53,26 @@ def _in_flight(
     """The name of what is fastest when nobody waits between calls, and the seconds of a call of each that was tried:
     plain jax.jit, and what is not much slower when calls wait.
     """
-    rivals = {k: e for k, e in candidates.items() if k == "jit" or seconds[k] < FLOW_NEAR * seconds[best]}
+    rivals = {k: e for k, e in candidates.items() if k == "jit" or seconds.get(k, math.inf) < FLOW_NEAR * seconds[best]}
     # calls that share their cores gain no more in flight than their beginnings take
     if len(rivals) == 1 or (not s.machine.apart and seconds[best] > LONG_SECONDS):
         return best, {}
     count = min(max(int(BURST_SECONDS / seconds[best]), LEAST_IN_FLIGHT), MOST_IN_FLIGHT)
     calls = {k: functools.partial(s.stream, e, count) for k, e in rivals.items()}
     try:
-        bursts = alternate(calls, FLOW_ROUNDS, BURST_SECONDS, s.progress, clear=CLEAR, slow=SLOW, least=2)
+        bursts = alternate(
+            calls,
+            FLOW_ROUNDS,
+            BURST_SECONDS,
+            s.progress,
+            clear=CLEAR,
+            slow=SLOW,
+            least=2,
+            callers=callers(rivals),
+        )
     except jax.errors.JaxRuntimeError:  # so many results at once have no room
         return best, {}
-    times = {k: t / count for k, t in bursts.items()}
+    times = {k: t / count for k, t in bursts.items() if t < math.inf}
     favoured = {best: WORTH, "jit": FLOW_WORTH}
     return min(times, key=lambda k: times[k] * favoured.get(k, 1.0)), times
 

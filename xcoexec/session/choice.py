@@ -52,6 +52,9 @@ class Choice:
         if exe is not self.seen:
             self.seen, self.trial, self.guard, self.flow = exe, self._trial_of(exe), None, self._flow_of(exe)
             self._since = self.clock()
+        if exe.may is not None and not exe.may():  # nothing of this call is compared
+            self._notes = False
+            return self._planner.plain
         guard, trial, flow = self.guard, self.trial, self.flow  # other threads may end them
         looks = guard is not None and guard.looks()
         flows = flow is not None and flow.begun

@@ -31,11 +31,13 @@ from .ways import (
     SINGLY,
     TURNED,
     as_graphs,
+    callers,
     folded,
     in_programs,
     on_device,
     one_by_one,
     running,
+    step_as_graphs,
     under,
 )
 
@@ -217,12 +219,13 @@ def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
 
 def quick_candidates(s: Attempt) -> dict[str, Executable]:
     """What can be had before layers are measured on the device: plain jax.jit, what else of `whole_halves` was faster,
-    and the first of these that is predicted to win clearly: whole layers on either half, for whose kernels XLA knows
-    already which are the fastest; the strategies' plan that is predicted to be the fastest, of which XLA times kernels
-    for seconds. Where none is, the folded graph on the device, but of a step: of that nothing is folded.
+    a step that is launched as graphs, and the first of these that is predicted to win clearly: whole layers on either
+    half, for whose kernels XLA knows already which are the fastest; the strategies' plan that is predicted to be the
+    fastest, of which XLA times kernels for seconds. Where none is, the folded graph on the device, but of a step: of
+    that nothing is folded.
     """
     plain = s.seen["jit"]
-    found = {k: e for k, e in whole_halves(s).items() if s.seen.get(k, plain) <= plain}
+    found = {k: e for k, e in whole_halves(s).items() if s.seen.get(k, plain) <= plain} | step_as_graphs(s)
     costs = s.quick_costs(max(plain - empty_call(), plain / 2))
     switched = ("layer_switch", STRATEGIES["layer_switch"](s.graph, costs))
     for name, plan in (switched, *_promising(s, costs)[:1]):
@@ -291,8 +294,15 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
         return candidates["now"]
     pages.settle()
     seconds = alternate(
-        {k: functools.partial(s.stream, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress
+        {k: functools.partial(s.stream, c) for k, c in candidates.items()},
+        2,
+        QUICK_SECONDS,
+        s.progress,
+        callers=callers(candidates),
     )
+    seconds = {k: t for k, t in seconds.items() if t < math.inf}
+    if "now" not in seconds:  # nobody came who could call it
+        return candidates["now"]
     name = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "now" else 1.0))
     plan = dataclasses.replace(
         candidates[name].plan, measured=seconds, chosen=f"{name}: the fastest of {', '.join(seconds)}"
@@ -316,18 +326,30 @@ def why(exe: Executable, seconds: Mapping[str, float], reason: str) -> Executabl
 
 
 def times(s: Attempt, candidates: Mapping[str, Executable], early: bool = False) -> dict[str, float]:
-    """Seconds of a call of each, fewer calls for an `early` plan; what was `SLOW` before in this planning is not
-    measured again, but for plain jax.jit, with which all are compared.
+    """Seconds of a call of each that could be called, fewer calls for an `early` plan; what was `SLOW` before in this
+    planning is not measured again, but for plain jax.jit, with which all are compared.
     """
     calls = {k: functools.partial(s.stream, e) for k, e in candidates.items() if k == "jit" or k not in s.slow}
     enough, rounds, wins = (FEW, FEW_ROUNDS, FEW_WINS) if early else (ENOUGH, ROUNDS, WINS)
     rounds = rounds if len(calls) > 1 else 1
     warm = {"jit"} & set(s.seen)
     pages.settle()
-    seconds = alternate(calls, rounds, progress=s.progress, clear=CLEAR, enough=enough, slow=SLOW, wins=wins, warm=warm)
+    found = alternate(
+        calls,
+        rounds,
+        progress=s.progress,
+        clear=CLEAR,
+        enough=enough,
+        slow=SLOW,
+        wins=wins,
+        warm=warm,
+        callers=callers(candidates),
+    )
+    seconds = {k: t for k, t in found.items() if t < math.inf}
+    s.untried |= len(seconds) < len(found)
     s.seen |= seconds
     s.slow |= {k: t for k, t in seconds.items() if t > SLOW * min(seconds.values())}
-    return {k: seconds.get(k, s.slow.get(k, 0.0)) for k in candidates}
+    return {k: t for k in candidates if (t := seconds.get(k, s.slow.get(k))) is not None}
 
 
 def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import threading
 import time
 import weakref
@@ -14,8 +15,8 @@ import jax
 from ..codegen.native.children import go_on
 from ..ir.plan import Plan
 from ..measure.profile import Progress
-from .adaptive import Gate
 from .background import submit
+from .gate import Gate
 from .report import Report
 from .session import PlainSession, Session
 from .usage import held, there
@@ -25,6 +26,7 @@ log = logging.getLogger("xcoexec")
 
 RESULT_SECONDS = 10.0  # that planning waits for the first call
 POLL_SECONDS = 0.002
+HELP_SECONDS = 0.01  # between two looks of who waits for a plan at what its planning needs his thread for
 # first calls that are looked at, then the calls, and seconds of calls, without a look between two that are
 LOOKED, REST_CALLS, REST_SECONDS = 8, 64, 0.1
 STEPS = {
@@ -141,8 +143,9 @@ class PendingSession(PlainSession):
         end = None if timeout is None else time.monotonic() + timeout
         line = Line()
         try:
-            while not self._done.wait(0.1 if end is None else min(0.1, max(end - time.monotonic(), 0.0))):
+            while not self._done.wait(min(HELP_SECONDS, math.inf if end is None else max(end - time.monotonic(), 0.0))):
                 line.show(self.doing, *self._at[1:])
+                self._gate.help()
                 if end is not None and time.monotonic() >= end:
                     return False
         finally:

@@ -28,7 +28,7 @@ from ..lowering.shards import Placed, Shards
 from ..measure.profile import Progress
 from ..measure.training import stored
 from ..planning.strategies import strategy_name
-from .adaptive import Gate
+from .gate import Gate
 from .options import Options
 from .planner import Planner
 from .problem import Machine, Problem

@@ -178,8 +178,10 @@ class Problem:
         return jax.block_until_ready(self.begin(exe))
 
     def warm(self, exe: Executable) -> None:
-        """Has an executable ready for its first call: compiled, where that can be had without a state."""
-        if self.step and exe.compiled is not None:
+        """Has an executable ready for its first call: compiled, where that can be had without a state, or where only a
+        caller's own thread may call it.
+        """
+        if (self.step or exe.may is not None) and exe.compiled is not None:
             exe.compiled(self.example)
         else:
             self.run(exe)

@@ -24,6 +24,9 @@ CLEAR = 0.85  # all calls of the faster one take less than this share of all cal
 FAR = 0.4  # as `CLEAR`, where one call of the faster one is enough beside long ones of the other
 GOES_ON = "; compared with plain jax.jit in the caller's next calls"
 WORTH = 0.98  # the plan stays when it takes less than this share of plain jax.jit's time
+#: the same of a plan whose kernels are the device's alone: graphs, all that is different, begin later for a caller who
+#: waits for each step, and end sooner for one who does not
+LAUNCHED = 0.9
 
 
 class Race:
@@ -67,6 +70,9 @@ class Race:
         if not self.races or me != (self._thread or me):
             return self._monitor.current
         self._thread = me
+        if self._plan.may is not None and not self._plan.may():  # nothing of this call is compared
+            self._began, self._calls = None, 0
+            return self._planner.plain
         if not self._calls:
             self._began = self._clock()
         if not self._jits:
@@ -164,7 +170,10 @@ class Race:
 
     def _decide(self, how: str) -> None:
         plan, jit = (float(np.median(x)) for x in self._seconds)
-        wins = plan < (WORTH if how == "median" else 1.0) * jit
+        lowered = self._plan.lowered
+        launched = self._planner.machine.apart and lowered is not None and not lowered.segments
+        worth = LAUNCHED if launched else WORTH
+        wins = plan < (worth if how == "median" else 1.0) * jit
         measured = {self._plan.plan.strategy: plan, "jit": jit}
         why = "fastest of " + ", ".join(measured) if wins else "no plan beats jax.jit"
         took = f"a step takes {1e3 * plan:.3f} ms with the plan, {1e3 * jit:.3f} ms without"

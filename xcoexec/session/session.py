@@ -28,12 +28,14 @@ from ..ir.plan import Plan
 from ..lowering.executable import Executable
 from ..measure.timing import Progress, measured_in
 from . import timeline
-from .adaptive import Gate, Monitor
+from .adaptive import Monitor
 from .choice import Choice
 from .experts import Caches
+from .gate import Gate
 from .planner import Planner
 from .problem import Machine, Problem
 from .race import GOES_ON, Race
+from .recording import SEVERAL, recording
 from .report import Report, report
 
 log = logging.getLogger("xcoexec")
@@ -100,6 +102,8 @@ class Session:
     # -- calls
     def takes(self) -> Executable:
         """The executable of the call that begins now."""
+        if recording.used:
+            recording.passes()
         return self.choice.takes()
 
     def _compiled(self, compiles: Callable[[], object]) -> None:
@@ -229,7 +233,7 @@ class Session:
         self.gate.active = True
         self._counts(False)
         try:
-            with self._settings(), measured_in(self.gate.alone):
+            with self._settings(), measured_in(self.gate.alone, self.gate.lend):
                 yield
         finally:
             self._counts(True)
@@ -349,6 +353,7 @@ class Session:
         found = report(self.graph, exe.plan, exe.lowered, self.known_costs, self.machine.threads)
         if isinstance(exe.caller, Caches):
             found = dataclasses.replace(found, experts=exe.caller.resident())
+        found = dataclasses.replace(found, why=found.why + SEVERAL) if exe.may and recording.several else found
         return dataclasses.replace(found, why=found.why + GOES_ON) if self._races else found
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
@@ -404,6 +409,8 @@ class PlainSession:
 
     def takes(self) -> Executable:
         """Plain jax.jit."""
+        if recording.used:
+            recording.passes()
         return self.current
 
     def looked(self, seconds: float) -> None:

@@ -83,7 +83,8 @@ def stages(s: Attempt) -> Iterator[Executable]:
     exe = streamed(s, with_own_kernels(s, found))
     if exe.plan.measured:
         # a step's plan has yet to win in its caller's calls
-        keep(s, exe, whole=not s.problem.step or (exe.lowered is None and exe.in_flight is None))
+        whole = not s.problem.step or (exe.lowered is None and exe.in_flight is None)
+        keep(s, exe, whole=whole and not s.untried)
     if not s.early or exe is not found.exe:
         yield exe
 

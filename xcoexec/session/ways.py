@@ -11,6 +11,7 @@ import jax
 from ..ir.plan import Plan
 from ..ir.words import DEVICE, HOST
 from ..lowering.executable import Executable
+from ..measure.timing import NotCalled
 from ..planning.strategies import STRATEGIES
 from .attempt import Attempt
 
@@ -39,7 +40,7 @@ def as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping
     """The folded graph on a device, and the fastest plan of both halves, with kernels that are launched as graphs: a
     device with many processors waits for the thread that launches them.
     """
-    if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
+    if not s.machine.apart or not s.machine.device.graphs(s.graph.program.ops):
         return {}
     plans = {DEVICE: folded(s).plan}
     both = {k: t for k, t in seconds.items() if k != DEVICE and on_device(candidates[k].plan)}
@@ -47,6 +48,15 @@ def as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping
     if fastest != DEVICE and both[fastest] < NEAR_GRAPHS * min(seconds.values()):
         plans[fastest] = candidates[fastest].plan
     return _all_running(s, {f"{k}{AS_GRAPHS}": dataclasses.replace(p, graphs=True) for k, p in plans.items()})
+
+
+def step_as_graphs(s: Attempt) -> dict[str, Executable]:
+    """A training step on a device with kernels that are launched as graphs, before layers are measured: where the step
+    gives its state away, it finds it at the same addresses each time, and graphs stay as they are.
+    """
+    if not s.problem.step or not s.machine.apart or not s.machine.device.graphs(s.graph.program.ops):
+        return {}
+    return _all_running(s, {f"{DEVICE}{AS_GRAPHS}": dataclasses.replace(s.all_device.plan, graphs=True)})
 
 
 def one_by_one(s: Attempt) -> dict[str, Executable]:
@@ -82,14 +92,22 @@ def _all_running(s: Attempt, plans: Mapping[str, Plan]) -> dict[str, Executable]
 
 
 def running(s: Attempt, name: str, plan: Plan) -> Executable | None:
-    """A plan's executable, which has run once; None where XLA cannot record its kernels, or it has no room."""
+    """A plan's executable, which has run once; None where XLA cannot record its kernels, it has no room, or nobody
+    came who may run it.
+    """
     exe = s.executable(plan)
     try:
         s.run(exe)
-    except jax.errors.JaxRuntimeError as e:
+    except (jax.errors.JaxRuntimeError, NotCalled) as e:
+        s.untried |= isinstance(e, NotCalled)
         log.info("%s: %s", name, str(e))
         return None
     return exe
+
+
+def callers(candidates: Mapping[str, Executable]) -> set[str]:
+    """The names of those that only callers' threads may call."""
+    return {name for name, exe in candidates.items() if exe.may is not None}
 
 
 def on_device(plan: Plan) -> bool:
@@ -97,5 +115,5 @@ def on_device(plan: Plan) -> bool:
     return plan.engine == "xco" and any(p.half != HOST for p in plan.placements)
 
 
-__all__ = ["AS_GRAPHS", "IN_PROGRAMS", "SINGLY", "TURNED", "as_graphs", "folded", "in_programs", "on_device"]
-__all__ += ["one_by_one", "running", "under"]
+__all__ = ["AS_GRAPHS", "IN_PROGRAMS", "SINGLY", "TURNED", "as_graphs", "callers", "folded", "in_programs"]
+__all__ += ["on_device", "one_by_one", "running", "step_as_graphs", "under"]
