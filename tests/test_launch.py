@@ -203,7 +203,8 @@ def test_the_compiler_is_asked_for_them(monkeypatch: pytest.MonkeyPatch, relay: 
     """What the user asks of the compiler stands above it."""
     s = _planning(relay, ALONE)
     seen: list[Any] = []
-    monkeypatch.setattr("xcoexec.session.attempt.executable", lambda *args, **_: seen.append(args[4]))
+    made = lambda plan, *args, **_: seen.append(args[3]) or Executable(plan, list, None)
+    monkeypatch.setattr("xcoexec.session.attempt.executable", made)
     plan = Plan("test", _on_device(s), s.graph.key)
     for graphs in (False, True):
         s.executable(dataclasses.replace(plan, graphs=graphs))

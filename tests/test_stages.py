@@ -90,9 +90,10 @@ def test_plain_jit_is_measured_whatever_was_slow() -> None:
     """Also where nothing else is left to measure."""
     attempt = Attempt.__new__(Attempt)
     attempt.seen, attempt.slow, attempt.progress = {}, {"jit": 3.0, "host": 2.0}, silent
-    attempt.stream = lambda exe, count=1: None  # type: ignore[method-assign]
+    attempt.stream, attempt.untried = lambda exe, count=1: None, False  # type: ignore[method-assign]
+    exe = Executable(Plan("device", (), ""), list, None)
     for names in (("jit", "host"), ("jit", "host", "device")):
-        seconds = times(attempt, dict.fromkeys(names), early=True)
+        seconds = times(attempt, dict.fromkeys(names, exe), early=True)
         assert seconds["host"] == 2.0 and seconds["jit"] < 1.0 and list(seconds) == [*names]
 
 
