@@ -37,7 +37,7 @@ bench-gpu: $(VENV)/.gpu
 
 # the promises on a real GPU: faults, memory bounds, calls across swaps
 test-gpu: $(VENV)/.gpu
-	XCOEXEC_TEST_GPU=1 $(PY) -m pytest -n0 tests/test_gpu.py tests/test_gpu_streams.py
+	XCOEXEC_TEST_GPU=1 $(PY) -m pytest -n0 tests/test_gpu.py tests/test_gpu_streams.py tests/test_gpu_threads.py
 
 # other projects' own tests with jax.jit replaced: PART=ci for the short part, JIT=auto or device for other plans
 PART ?= all

@@ -28,6 +28,7 @@ from xcoexec.devices.cuda import RECORD as CUDA
 from xcoexec.devices.record import Device
 from xcoexec.devices.registry import register
 from xcoexec.ir.words import DEVICE
+from xcoexec.session import recording
 
 START4, START16, JOIN4, JOIN16, STAMP, AWAIT = 1, 2, 3, 4, 5, 6
 PARAMETERS = {START4: 9, START16: 9, JOIN4: 11, JOIN16: 11, STAMP: 1, AWAIT: 4}
@@ -288,6 +289,8 @@ class StandIn:
 GRAPHS: dict[str, object] = {}
 LIBRARIES: dict[str, object] = {}  # the same of plans that are tried
 SINGLY: dict[str, object] = {}  # the same of plans whose kernels are launched one by one
+
+recording.HARMLESS += (f"{__name__}.",)  # its threads are the device
 
 register(
     Device(

@@ -26,6 +26,7 @@ from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session import bursts, contest, stages, ways
 from xcoexec.session.attempt import Attempt
 from xcoexec.session.problem import Machine, Problem
+from xcoexec.session.recording import Recording
 
 from . import standin
 from .oracle import error, oracle
@@ -76,6 +77,7 @@ def relay() -> Any:
 @pytest.fixture(autouse=True)
 def device_with_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standin, "GRAPHS", LAUNCH)
+    monkeypatch.setattr(Recording, "others", [])  # whatever threads other tests have left
 
 
 def _planning(relay: Relay, takes: Mapping[str, float]) -> _Clock:

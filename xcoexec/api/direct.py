@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 from ..lowering.executable import Executable
 from ..session.choice import PLAIN_SECONDS
 from ..session.listeners import Listeners
-from ..session.recording import recording
 from ..session.session import PlainSession, Session
 from .entry import Entry
 from .kept import Kept
@@ -73,8 +72,6 @@ class Directly:
         self._rest = rest = rest_of(self._plain, self._entries.values(), look, not self._differentiated)
         if rest is not None:
             session.rests(rest.answered)
-            if not recording.used:
-                recording.closes.add(weakref.WeakMethod(self._looks))
 
     def _misses(self, before: int) -> bool:
         """Whether a program may be missing among the calls that were looked at."""

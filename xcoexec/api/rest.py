@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ..session.gate import Gate
-from ..session.recording import Recording, recording
 from .entry import Entry
 from .look import Elsewhere, Look
 from .plain import Args, Kwargs, Plain
@@ -19,8 +18,8 @@ class Rest:
     """`jitted` answers so many calls (`left`) that need no look, while it has no more than these `programs`; `count`
     says how many it has. `ends`: a caller's habit may become another one, and a call that it does not take is its end.
     `direct`: behind `QUIET` of them `jitted` is called directly. `counts`: calls are counted. `gates`: of plannings
-    that go on behind them, and of programs that XLA records. `where`: only calls with an array on other devices there
-    (None: all calls). `free`: it takes all calls.
+    that go on behind them. `where`: only calls with an array on other devices there (None: all calls). `free`: it takes
+    all calls.
     """
 
     __slots__ = (
@@ -32,14 +31,13 @@ class Rest:
         self,
         plain: Plain,
         left: float,
-        gates: Sequence[Gate | Recording] = (),
+        gates: Sequence[Gate] = (),
         where: Elsewhere | None = None,
         direct: bool = False,
     ):
         self.jitted, self.ends = plain.jitted, left != math.inf
-        gates = (*gates, recording) if recording.used else gates
         self.gates, self._where, self.free = gates, where, not gates and where is None
-        self.direct = direct and where is None and left > QUIET and single() and not recording.used
+        self.direct = direct and where is None and left > QUIET and single()
         self.counts = self.ends or self.direct
         self._all = self._left = QUIET if self.direct else left
         self.count = self.jitted._cache_size

@@ -11,7 +11,6 @@ import numpy as np
 from ..compat import NOTHING, TRACED, Array
 from ..guard import outside
 from ..lowering.executable import Executable, Stale
-from ..session.recording import recording
 from ..session.session import PlainSession, Session
 from .kept import Kept
 from .look import Look
@@ -61,7 +60,6 @@ class Stretch:
                 and self.left > 0
                 and monitor.current is choice.seen is current
                 and not (gate.active or kwargs)
-                and (not recording.used or recording.passes())
             ):
                 inputs = args if arrays is None else arrays(args)
                 if (

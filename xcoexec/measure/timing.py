@@ -40,10 +40,17 @@ _lend: contextvars.ContextVar[Lend] = contextvars.ContextVar("lend", default=lam
 
 
 class NotCalled(Exception):
-    """No caller has come whose thread could make a block of calls, or others use the device meanwhile."""
+    """No caller has come whose thread could make a block of calls."""
+
+    def __init__(self, why: str = "no caller has come whose thread could measure it") -> None:
+        super().__init__(why)
+
+
+class Beside(NotCalled):
+    """One has come, and another thread may use the device meanwhile."""
 
     def __init__(self) -> None:
-        super().__init__("no caller's thread could measure it")
+        super().__init__("another thread may use the device")
 
 
 @contextlib.contextmanager

@@ -13,8 +13,8 @@ import numpy as np
 from ..codegen.native.children import go_on
 from ..ir.placement import bare
 from ..lowering.executable import Executable
+from .background import working
 from .rebalance import span
-from .recording import recording
 
 log = logging.getLogger("xcoexec")
 
@@ -188,21 +188,22 @@ class Monitor:
     def _work(self, steps: Sequence[Callable[[], Executable | None]]) -> None:
         if not self._busy.acquire(blocking=False):  # another caller's thread was first
             return
-        began = self._clock()
+        began, me = self._clock(), threading.current_thread()
+        working.add(me)
         try:
-            with recording.planning():
-                for i, step in enumerate(steps):
-                    if 0 < i == len(self._steps) - 1:
-                        self._settle()
-                    found = step()
-                    if found is not None:
-                        self.swap(found, self._clock() - began, i + 1 < len(self._steps))
+            for i, step in enumerate(steps):
+                if 0 < i == len(self._steps) - 1:
+                    self._settle()
+                found = step()
+                if found is not None:
+                    self.swap(found, self._clock() - began, i + 1 < len(self._steps))
         except InterruptedError:
             self.history.append("planning was cut short: the interpreter is ending")
         except Exception as e:  # the running plan stays; a failed planning must not take the process down
             log.warning("xcoexec: planning again failed (%s); the plan in use stays.", str(e))
             self.history.append(f"planning failed: {e}")
         finally:
+            working.discard(me)
             self._busy.release()
 
 

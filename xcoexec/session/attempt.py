@@ -35,7 +35,7 @@ from ..measure.profile import (
     silent,
     streaming_rate,
 )
-from ..measure.timing import NotCalled, alone, empty_call, lent, median_seconds
+from ..measure.timing import Beside, alone, empty_call, lent, median_seconds
 from ..planning.baselines import device_plan
 from ..planning.memory import ways
 from .problem import Machine, Problem
@@ -321,7 +321,7 @@ class Attempt:
 def _allowed(exe: Executable) -> Executable:
     """An executable that may be called now: plain jax.jit in its place is not what is to be measured."""
     if exe.may is not None and not exe.may():
-        raise NotCalled
+        raise Beside
     return exe
 
 

@@ -15,17 +15,18 @@ import threading
 from collections.abc import Callable, Iterator
 
 from ..codegen.native.children import giving_way
-from .recording import recording
 
 log = logging.getLogger("xcoexec")
 
 TURN_SECONDS = 1e-6
 
+working: set[threading.Thread] = set()  # threads that plan
+
 
 @atexit.register
 def _join() -> None:
     """The interpreter has waited for these threads; an interrupt may have ended that wait, and they are inside XLA."""
-    for thread in tuple(recording.working):
+    for thread in tuple(working):
         thread.join()
 
 
@@ -54,13 +55,17 @@ class Background:
             raise
 
     def _work(self) -> None:
-        with recording.planning():
+        me = threading.current_thread()
+        working.add(me)
+        try:
             while (job := self._next()) is not None:
                 try:
                     with giving_way(), _brief_turns():
                         job()
                 except Exception as e:  # one function's planning must not keep the others from theirs
                     log.warning("xcoexec: planning in the background failed (%s: %s).", type(e).__name__, str(e))
+        finally:
+            working.discard(me)
 
     def _next(self) -> Callable[[], None] | None:
         with self._lock:
@@ -86,7 +91,7 @@ def _brief_turns() -> Iterator[None]:
 def _after_fork() -> None:
     """A child has none of its parent's threads."""
     global background
-    recording.after_fork()
+    working.clear()
     background = Background()
 
 
@@ -100,4 +105,4 @@ def submit(job: Callable[[], None]) -> None:
     background.submit(job)
 
 
-__all__ = ["submit"]
+__all__ = ["submit", "working"]

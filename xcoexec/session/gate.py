@@ -49,7 +49,8 @@ class Gate:
         self._open.set()
         self._nothing = plain_jit(lambda x: x + 1)
         self._called = self._news = self._late = False
-        self._lent: tuple[Callable[[], Any], Future[Any]] | None = None  # what a caller's thread is to do
+        #: what a caller's thread is to do, and for whom
+        self._lent: tuple[Callable[[], Any], Future[Any], threading.Thread] | None = None
         self.closes = Listeners()
 
     def passes(self) -> bool:
@@ -103,9 +104,9 @@ class Gate:
         lent, self._lent = self._lent, None
         if lent is None or not lent[1].set_running_or_notify_cancel():
             return
-        block, future = lent
+        block, future, lender = lent
         try:
-            with recording.lent():
+            with recording.lent(lender):
                 self._nothing(0.0).block_until_ready()
                 began = time.perf_counter()
                 found = block()
@@ -122,7 +123,7 @@ class Gate:
         comes within `LEND_SECONDS`, and what the block raises.
         """
         future: Future[tuple[T, float]] = Future()
-        self._lent = _under(settings(), block), future
+        self._lent = _under(settings(), block), future, threading.current_thread()
         self.closes.tell()
         concurrent.futures.wait((future,), LEND_SECONDS)
         self._lent = None

@@ -35,7 +35,7 @@ from .gate import Gate
 from .planner import Planner
 from .problem import Machine, Problem
 from .race import GOES_ON, Race
-from .recording import SEVERAL, recording
+from .recording import OTHERS, recording
 from .report import Report, report
 
 log = logging.getLogger("xcoexec")
@@ -102,8 +102,6 @@ class Session:
     # -- calls
     def takes(self) -> Executable:
         """The executable of the call that begins now."""
-        if recording.used:
-            recording.passes()
         return self.choice.takes()
 
     def _compiled(self, compiles: Callable[[], object]) -> None:
@@ -353,7 +351,7 @@ class Session:
         found = report(self.graph, exe.plan, exe.lowered, self.known_costs, self.machine.threads)
         if isinstance(exe.caller, Caches):
             found = dataclasses.replace(found, experts=exe.caller.resident())
-        found = dataclasses.replace(found, why=found.why + SEVERAL) if exe.may and recording.several else found
+        found = dataclasses.replace(found, why=found.why + OTHERS) if exe.may and recording.others else found
         return dataclasses.replace(found, why=found.why + GOES_ON) if self._races else found
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
@@ -409,8 +407,6 @@ class PlainSession:
 
     def takes(self) -> Executable:
         """Plain jax.jit."""
-        if recording.used:
-            recording.passes()
         return self.current
 
     def looked(self, seconds: float) -> None:

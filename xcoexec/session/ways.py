@@ -99,7 +99,7 @@ def running(s: Attempt, name: str, plan: Plan) -> Executable | None:
     try:
         s.run(exe)
     except (jax.errors.JaxRuntimeError, NotCalled) as e:
-        s.untried |= isinstance(e, NotCalled)
+        s.untried |= type(e) is NotCalled
         log.info("%s: %s", name, str(e))
         return None
     return exe
