@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import re
 import subprocess
@@ -30,7 +31,7 @@ from xcoexec.codegen.segment.choice import default
 from xcoexec.codegen.segment.sharing import AHEAD, shareable
 from xcoexec.frontend.state import returned, whole
 from xcoexec.lowering.executable import Executable
-from xcoexec.session import prepare
+from xcoexec.session import prepare, race
 from xcoexec.session.adaptive import PATIENCE, PAUSE_SECONDS, Monitor
 from xcoexec.session.race import GOES_ON, MOST_TOGETHER, Race
 from xcoexec.session.session import Session
@@ -489,6 +490,26 @@ def test_kernels_that_are_launched_otherwise_have_to_win_by_more(plan: float, wi
     both = DeviceLoop()
     both.steps(plan, 1e-3)
     assert (both.monitor.current.lowered is not None) == (plan < 1e-3)
+
+
+@pytest.mark.parametrize("soon", [True, False])
+def test_calls_that_may_not_have_the_plan_are_not_compared(monkeypatch: pytest.MonkeyPatch, soon: bool) -> None:
+    """Beside a planning the race goes on behind it; beside a thread that may stay it ends, and nothing is decided."""
+    loop, allowed = DeviceLoop(), True
+    monkeypatch.setattr(race.recording, "soon", lambda: soon)
+    loop.plan = loop.monitor.current = dataclasses.replace(loop.plan, may=lambda: allowed)
+    loop.race.anew()
+    loop.steps(1e-3, 2e-3, most=5)
+    allowed = False
+    assert loop.steps(1e-3, 1e-3, most=100) == "j" * (100 if soon else 1)
+    assert loop.race.races == soon and loop.race.takes() is loop.jit and not loop.kept
+    allowed = True
+    if not soon:
+        assert loop.race.takes() is loop.plan
+        return
+    loop.steps(1e-3, 2e-3)
+    assert not loop.race.races and loop.monitor.current.lowered is not None
+    assert loop.monitor.current.plan.measured == pytest.approx({"host": 1e-3, "jit": 2e-3}, rel=0.03)
 
 
 def test_a_stretch_of_calls_ends_with_its_race() -> None:

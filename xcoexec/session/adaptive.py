@@ -15,6 +15,7 @@ from ..ir.placement import bare
 from ..lowering.executable import Executable
 from .background import working
 from .rebalance import span
+from .recording import PLANNERS
 
 log = logging.getLogger("xcoexec")
 
@@ -117,7 +118,7 @@ class Monitor:
             self._planned = self._last
         # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit
         # `go_on` cuts it short
-        threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan", daemon=False).start()
+        threading.Thread(target=self._work, args=(steps,), name=PLANNERS[1], daemon=False).start()
 
     @contextlib.contextmanager
     def planning(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from ..codegen.native.children import giving_way
+from .recording import PLANNERS
 
 log = logging.getLogger("xcoexec")
 
@@ -48,7 +49,7 @@ class Background:
                 return
             self._runs = True
         try:
-            threading.Thread(target=self._work, name="xcoexec-plan", daemon=False).start()
+            threading.Thread(target=self._work, name=PLANNERS[0], daemon=False).start()
         except BaseException:  # no thread can be had: the next job tries again
             with self._lock:
                 self._runs = False

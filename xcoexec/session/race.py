@@ -15,6 +15,7 @@ from ..lowering.executable import Executable
 from .adaptive import MOST_RETRY_SECONDS, Monitor
 from .choice import MOST_LOSSES
 from .planner import Planner
+from .recording import recording
 
 LEAST_CALLS, LEAST_SECONDS, MOST_CALLS = 2, 0.005, 20  # of a block, behind one call that is not counted
 LONG_SECONDS = 0.2  # of a call that is a block of its own, as caches and threads make no difference to it
@@ -68,10 +69,12 @@ class Race:
         me = threading.get_ident()
         self.races &= not self._monitor.final
         if not self.races or me != (self._thread or me):
-            return self._monitor.current
+            current = self._monitor.current
+            return current if current.may is None or current.may() else self._planner.plain
         self._thread = me
         if self._plan.may is not None and not self._plan.may():  # nothing of this call is compared
             self._began, self._calls = None, 0
+            self.races = recording.soon()  # else the plan has the calls when it may, if ever
             return self._planner.plain
         if not self._calls:
             self._began = self._clock()

@@ -19,6 +19,7 @@ from jax.typing import ArrayLike
 from ..lowering.executable import Executable, Flat
 
 OTHERS = "; plain jax.jit has its calls while another thread may use the device"
+PLANNERS = ("xcoexec-plan", "xcoexec-replan")  # names of threads
 #: modules whose threads compute nothing on a device: those of the host half, of notebooks, of what watches a program
 HARMLESS = (
     *("xcoexec.codegen.", "xcoexec-relay.", "xcoexec.session.listeners.", "xcoexec.optim."),
@@ -57,6 +58,10 @@ class Recording:
         """Whether an executable whose convolutions are recorded may be called by this thread now."""
         return not self.others
 
+    def soon(self) -> bool:
+        """Whether it may when the plannings are over that go on."""
+        return all(t.name in PLANNERS for t in self.others)
+
     @contextlib.contextmanager
     def lent(self, lender: threading.Thread) -> Iterator[None]:
         """This thread does what another one waits for."""
@@ -78,4 +83,4 @@ class Recording:
 recording = Recording()
 
 
-__all__ = ["OTHERS", "Recording", "recording"]
+__all__ = ["OTHERS", "PLANNERS", "Recording", "recording"]
