@@ -275,3 +275,18 @@ def test_a_report_says_who_has_the_calls(
         assert OTHERS in fast.report().why and len(threads) == before
     fast(X)
     assert OTHERS not in fast.report().why and len(threads) == before + 1
+
+
+def test_what_is_not_compiled_waits_for_the_end_of_a_planning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few milliseconds, as at the beginning of a process that begins with a plan; not for a thread that stays."""
+    mine, over = Recording(), threading.Event()
+    planner = threading.Thread(target=lambda: over.wait(60), name=recording.PLANNERS[0])
+    planner.start()
+    assert not mine.may() and mine.soon()
+    monkeypatch.setattr(recording, "SETTLE_SECONDS", 0.01)
+    assert not mine.settles(), "it goes on"
+    monkeypatch.setattr(recording, "SETTLE_SECONDS", 60.0)
+    with _Other():
+        assert not mine.soon() and not mine.settles()
+    monkeypatch.setattr(recording.time, "sleep", lambda seconds: (over.set(), planner.join(60)))
+    assert mine.settles()

@@ -509,7 +509,7 @@ def test_calls_that_may_not_have_the_plan_are_not_compared(monkeypatch: pytest.M
         return
     loop.steps(1e-3, 2e-3)
     assert not loop.race.races and loop.monitor.current.lowered is not None
-    assert loop.monitor.current.plan.measured == pytest.approx({"host": 1e-3, "jit": 2e-3}, rel=0.03)
+    assert loop.monitor.current.plan.measured == pytest.approx({"host": 1e-3, "jit": 2e-3}, rel=0.1)
 
 
 def test_a_stretch_of_calls_ends_with_its_race() -> None:

@@ -13,6 +13,7 @@ from ..lowering.executable import Executable
 from .adaptive import Monitor
 from .background import submit
 from .planner import Planner
+from .recording import recording
 from .usage import CLEAR, MOST_EVERY, STEADY, FlowTrial, Guard, Habit, Trial
 
 MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
@@ -52,9 +53,11 @@ class Choice:
         if exe is not self.seen:
             self.seen, self.trial, self.guard, self.flow = exe, self._trial_of(exe), None, self._flow_of(exe)
             self._since = self.clock()
-        if exe.may is not None and not exe.may():  # nothing of this call is compared
-            self._notes = False
-            return self._planner.plain
+        if exe.may is not None and not exe.may():
+            compiled = self._compiled or self._planner.plain_ready
+            if compiled or not recording.settles():  # nothing of this call is compared
+                self._notes, self._compiled = False, True
+                return self._planner.plain
         guard, trial, flow = self.guard, self.trial, self.flow  # other threads may end them
         looks = guard is not None and guard.looks()
         flows = flow is not None and flow.begun

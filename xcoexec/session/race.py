@@ -70,10 +70,11 @@ class Race:
         self.races &= not self._monitor.final
         if not self.races or me != (self._thread or me):
             current = self._monitor.current
-            return current if current.may is None or current.may() else self._planner.plain
+            return current if self._may(current) else self._planner.plain
         self._thread = me
-        if self._plan.may is not None and not self._plan.may():  # nothing of this call is compared
+        if not self._may(self._plan):  # nothing of this call is compared
             self._began, self._calls = None, 0
+            self._place, self._counted, self._spent = 0, 0, 0.0  # the block begins anew behind it
             self.races = recording.soon()  # else the plan has the calls when it may, if ever
             return self._planner.plain
         if not self._calls:
@@ -83,6 +84,13 @@ class Race:
         if not self._place and self._plan.lowered is not None:
             self._plan.lowered.rest()  # jax.jit's own intermediates need the room
         return self._planner.plain
+
+    def _may(self, exe: Executable) -> bool:
+        """Whether an executable may have the call that begins now, for which `jax.jit` is there otherwise."""
+        if exe.may is None or exe.may() or (self._cold[True] and recording.settles()):
+            return True
+        self._cold[True] = False
+        return False
 
     @property
     def _jits(self) -> bool:

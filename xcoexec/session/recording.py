@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
+import time
 from collections.abc import Iterator, Sequence
 
 import jax
@@ -19,6 +20,7 @@ from jax.typing import ArrayLike
 from ..lowering.executable import Executable, Flat
 
 OTHERS = "; plain jax.jit has its calls while another thread may use the device"
+SETTLE_SECONDS, POLL_SECONDS = 0.5, 0.001
 PLANNERS = ("xcoexec-plan", "xcoexec-replan")  # names of threads
 #: modules whose threads compute nothing on a device: those of the host half, of notebooks, of what watches a program
 HARMLESS = (
@@ -61,6 +63,15 @@ class Recording:
     def soon(self) -> bool:
         """Whether it may when the plannings are over that go on."""
         return all(t.name in PLANNERS for t in self.others)
+
+    def settles(self) -> bool:
+        """Waits for plannings that are as good as over, `SETTLE_SECONDS` at most: where plain `jax.jit` is not compiled
+        yet, calls that take it wait longer. Whether an executable may be called then.
+        """
+        end = time.monotonic() + SETTLE_SECONDS
+        while not self.may() and self.soon() and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+        return self.may()
 
     @contextlib.contextmanager
     def lent(self, lender: threading.Thread) -> Iterator[None]:
