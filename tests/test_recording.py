@@ -6,6 +6,7 @@ import dataclasses
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -17,8 +18,8 @@ from jax import lax
 import xcoexec
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.lowering.executable import Executable
-from xcoexec.measure.timing import NotCalled, alternate, lent, measured_in
-from xcoexec.session import gate, prepare, recording, stages
+from xcoexec.measure.timing import NotCalled, alternate, lent, measured_in, silent
+from xcoexec.session import contest, gate, prepare, recording, stages
 from xcoexec.session.gate import Gate
 from xcoexec.session.listeners import Listeners
 from xcoexec.session.recording import OTHERS, Recording
@@ -290,3 +291,15 @@ def test_what_is_not_compiled_waits_for_the_end_of_a_planning(monkeypatch: pytes
         assert not mine.soon() and not mine.settles()
     monkeypatch.setattr(recording.time, "sleep", lambda seconds: (over.set(), planner.join(60)))
     assert mine.settles()
+
+
+def test_what_is_new_is_compiled_before_a_caller_calls_it() -> None:
+    """He would wait for it."""
+    order: list[str] = []
+    now = Executable(PLAN, list, None)
+    new = dataclasses.replace(now, compiled=lambda example: order.append("compiled"), may=lambda: True)
+    s: Any = SimpleNamespace(
+        progress=silent, problem=SimpleNamespace(example=()), stream=lambda exe: exe is new and order.append("called")
+    )
+    contest._better(s, {"now": now, "shares moved": new})
+    assert order[:2] == ["compiled", "called"] and order.count("compiled") == 1

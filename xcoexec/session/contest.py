@@ -292,6 +292,9 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
     """The fastest of a few, the one in use where it is a near thing."""
     if len(candidates) == 1:
         return candidates["now"]
+    for exe in candidates.values():
+        if exe.may is not None and exe.compiled is not None:
+            exe.compiled(s.problem.example)  # no caller waits for it
     pages.settle()
     seconds = alternate(
         {k: functools.partial(s.stream, c) for k, c in candidates.items()},

@@ -3,7 +3,7 @@
 XLA records a convolution by having cuDNN launch it on a stream that is there for this alone: at the first call, and
 again where a call's arrays lie at other addresses than before. All programs share a device's one handle of cuDNN. A
 thread that takes the handle meanwhile makes its own stream follow the one that is recorded, and the process ends in
-`cuEventRecord` (on an H200 within a second of two threads that call a network of ten convolutions), or loses kernels.
+`cuEventRecord` (on an H200 within a second of two threads that call a network of ten convolutions).
 """
 
 from __future__ import annotations
