@@ -162,7 +162,7 @@ def alternate(
     fastest one is measured no more. With `clear` one call may win early: from the second round on when all its times
     are below this share of every time of the others, and when its median was the least one in `wins` rounds in a row;
     after the first round where it is `FAR` from all others, whose calls are long. What is `warm` was called before.
-    Those in `callers` are `lent`; where no caller comes they are not measured any more, and infinite.
+    Those in `callers` are `lent`; what no caller comes for is not among the results.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
@@ -196,7 +196,7 @@ def alternate(
         if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
             break
     progress("compare", rounds, rounds)
-    return {k: float(np.median(v)) for k, v in times.items()}
+    return {k: t for k, v in times.items() if (t := float(np.median(v))) < math.inf}
 
 
 def _lent(made: Callable[[], list[float]]) -> list[float]:

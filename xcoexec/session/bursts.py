@@ -72,7 +72,7 @@ def _in_flight(
         )
     except jax.errors.JaxRuntimeError:  # so many results at once have no room
         return best, {}
-    times = {k: t / count for k, t in bursts.items() if t < math.inf}
+    times = {k: t / count for k, t in bursts.items()}
     favoured = {best: WORTH, "jit": FLOW_WORTH}
     return min(times, key=lambda k: times[k] * favoured.get(k, 1.0)), times
 

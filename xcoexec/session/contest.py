@@ -303,7 +303,6 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
         s.progress,
         callers=callers(candidates),
     )
-    seconds = {k: t for k, t in seconds.items() if t < math.inf}
     if "now" not in seconds:  # nobody came who could call it
         return candidates["now"]
     name = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "now" else 1.0))
@@ -337,7 +336,7 @@ def times(s: Attempt, candidates: Mapping[str, Executable], early: bool = False)
     rounds = rounds if len(calls) > 1 else 1
     warm = {"jit"} & set(s.seen)
     pages.settle()
-    found = alternate(
+    seconds = alternate(
         calls,
         rounds,
         progress=s.progress,
@@ -348,8 +347,7 @@ def times(s: Attempt, candidates: Mapping[str, Executable], early: bool = False)
         warm=warm,
         callers=callers(candidates),
     )
-    seconds = {k: t for k, t in found.items() if t < math.inf}
-    s.untried |= len(seconds) < len(found)
+    s.untried |= len(seconds) < len(calls)
     s.seen |= seconds
     s.slow |= {k: t for k, t in seconds.items() if t > SLOW * min(seconds.values())}
     return {k: t for k in candidates if (t := seconds.get(k, s.slow.get(k))) is not None}

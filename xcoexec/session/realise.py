@@ -21,7 +21,6 @@ from ..planning.memory import usage
 from ..planning.strategies import RIVALS, STRATEGIES, Strategy
 from .attempt import Attempt, lowered_of
 from .rebalance import Seen, rebalanced, slowdown
-from .ways import callers
 
 log = logging.getLogger("xcoexec")
 
@@ -138,10 +137,9 @@ def _called(s: Attempt, exe: Executable) -> None:
 
 def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
     """Seconds of each."""
-    named = {str(i): e for i, e in enumerate(tried)}
-    calls = {k: functools.partial(s.stream, e) for k, e in named.items()}
+    calls = {str(i): functools.partial(s.stream, e) for i, e in enumerate(tried)}
     pages.settle()
-    return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress, enough=ENOUGH, callers=callers(named)).values())
+    return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress, enough=ENOUGH).values())
 
 
 def briefly_balanced(s: Attempt, exe: Executable) -> Executable:

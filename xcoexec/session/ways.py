@@ -40,7 +40,7 @@ def as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping
     """The folded graph on a device, and the fastest plan of both halves, with kernels that are launched as graphs: a
     device with many processors waits for the thread that launches them.
     """
-    if not s.machine.apart or not s.machine.device.graphs(s.graph.program.ops):
+    if not _may_be_graphs(s):
         return {}
     plans = {DEVICE: folded(s).plan}
     both = {k: t for k, t in seconds.items() if k != DEVICE and on_device(candidates[k].plan)}
@@ -54,9 +54,14 @@ def step_as_graphs(s: Attempt) -> dict[str, Executable]:
     """A training step on a device with kernels that are launched as graphs, before layers are measured: where the step
     gives its state away, it finds it at the same addresses each time, and graphs stay as they are.
     """
-    if not s.problem.step or not s.machine.apart or not s.machine.device.graphs(s.graph.program.ops):
+    if not s.problem.step or not _may_be_graphs(s):
         return {}
     return _all_running(s, {f"{DEVICE}{AS_GRAPHS}": dataclasses.replace(s.all_device.plan, graphs=True)})
+
+
+def _may_be_graphs(s: Attempt) -> bool:
+    """Whether there is a device that launches this function's kernels otherwise when it is asked to."""
+    return s.machine.apart and bool(s.machine.device.graphs(s.graph.program.ops))
 
 
 def one_by_one(s: Attempt) -> dict[str, Executable]:
