@@ -393,8 +393,8 @@ def test_a_segment_that_never_ends(monkeypatch: pytest.MonkeyPatch, memory: str,
     assert isinstance(driver, StandIn)
     with _warned() as seen, sleeping(_segment(fast), 60.0):
         read = _read(fast, "split")
-        relay.settle()
-        assert driver.trapped == TRAPPED and (not read or not strict)  # a stand-in's plain jax.jit still runs
+        until(lambda: driver.trapped == TRAPPED)
+        assert not read or not strict  # a stand-in's plain jax.jit still runs
         _retired(fast, "split", strict, seen)
         assert [_read(other, "host") for _ in range(3)][-1]
     relay.stop()
@@ -409,8 +409,7 @@ def test_a_flag_that_the_device_forgets(monkeypatch: pytest.MonkeyPatch) -> None
     driver.forget_ready = True
     with _warned() as seen:
         _read(fast, "split")
-        relay.settle()
-        assert driver.trapped == TRAPPED
+        until(lambda: driver.trapped == TRAPPED)
         _retired(fast, "split", False, seen)
     relay.stop()
 
@@ -480,8 +479,8 @@ def test_memory_for_intermediates_that_never_comes(monkeypatch: pytest.MonkeyPat
     with _refusing(1 << 60):
         with pytest.raises(RAISED, match="xcoexec"):
             np.asarray(fast(SMALL))
-        relay.settle()  # the exception may come before the device is stopped
-        assert relay.driver.trapped == TRAPPED  # type: ignore[attr-defined]
+        # the exception may come before XLA gives the device the kernel that is stopped
+        until(lambda: relay.driver.trapped == TRAPPED)  # type: ignore[attr-defined]
     relay.stop()
 
 
