@@ -306,11 +306,14 @@ def _turned(*xs: Any, **p: Any) -> list[Array]:
 
 
 def _turned_while(*xs: Any, **p: Any) -> list[Array]:
-    """A loop, until its condition does not hold."""
+    """A loop, until its condition does not hold; an item with a condition of its own stays as it is then."""
     a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     asked, body, carry = p["cond_jaxpr"], p["body_jaxpr"], list(xs[b:])
-    while _evaluated(asked.jaxpr, asked.consts, [*xs[:a], *carry])[0]:
-        carry = _evaluated(body.jaxpr, body.consts, [*xs[a:b], *carry])
+    on = lambda: _evaluated(asked.jaxpr, asked.consts, [*xs[:a], *carry])[0]
+    while (goes := np.asarray(on())).any():
+        made = _evaluated(body.jaxpr, body.consts, [*xs[a:b], *carry])
+        of = lambda x, goes=goes: goes.reshape(goes.shape + (1,) * (np.ndim(x) - goes.ndim))
+        carry = [np.where(of(x), x, old) for x, old in zip(made, carry, strict=True)]
     return carry
 
 

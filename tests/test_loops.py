@@ -127,6 +127,18 @@ def halving_often(w: Any, xs: Any) -> Any:
     return lax.scan(lambda c, x: (halving(w, c + x)[1], c.sum()), xs[0], xs)
 
 
+def settling(w: Any, x: Any, n: Any) -> Any:
+    """Each item until it has had its own number of turns, or is small."""
+
+    def one(x: Any, n: Any) -> Any:
+        on = lambda c: (c[1] < n) & (jnp.abs(c[0]).max() > 0.01)
+        return lax.while_loop(on, lambda c: (jnp.tanh(c[0] @ (w.T + w)) * 0.4, c[1] + 1), (x, 0))
+
+    for _ in range(n.ndim):
+        one = jax.vmap(one)
+    return one(x, n)
+
+
 CASES: dict[str, Case] = {
     **{f"{n} turns": (rnn, (W, U, array(n, 5, 16), H)) for n in (1, 2, 3, 8)},
     "backwards": (lambda *a: rnn(*a, reverse=True), (W, U, array(7, 5, 16), H)),
@@ -149,6 +161,8 @@ CASES: dict[str, Case] = {
     "until, in integers": (doubling, (jnp.int32(3),)),
     "until, without a turn": (doubling, (jnp.int32(3000),)),
     "a length that is computed": (counted, (jnp.int32(7), W, H)),
+    "until, for each item": (settling, (W, array(5, 32), np.array([3, 0, 9, 1, 2], np.int32))),
+    "until, for each item of each row": (settling, (W, array(2, 3, 32), np.array([[3, 0, 9], [1, 2, 30]], np.int32))),
     "until, inside of a loop": (halving_often, (W, array(4, 5, 32))),
     "a decoder": (decoding, (W, array(8, 32), jnp.int32(2))),
     "layers": (layers, (array(6, 32, 32) * 0.3, array(6, 32), H)),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import pathlib
 import sys
@@ -71,13 +72,15 @@ class Program:
     """`inputs`: (shape, type, "jax" | "numpy" | "python"); `outputs`: positions of values, or ("literal", number), or
     None.
 
-    `grad`: the gradient of the floating outputs' sum by all floating inputs, instead of the outputs.
+    `grad`: the gradient of the floating outputs' sum by all floating inputs, instead of the outputs. `items`: all of
+    this for so many items at once (`vmap`), of which each has its own arrays (0: not so).
     """
 
     inputs: tuple[tuple[tuple[int, ...], str, str], ...]
     steps: tuple[Step, ...]
     outputs: tuple[Any, ...]
     grad: bool = False
+    items: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -504,6 +507,10 @@ def _while(x: Any, names: tuple[str, ...]) -> Any:
     return jax.lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, _body(names)(s[1])), (0, x))[1]
 
 
+def _turns(x: Any, n: Any, names: tuple[str, ...]) -> Any:
+    return jax.lax.fori_loop(0, jnp.clip(n, 0, 5), lambda i, v: (_body(names)(v) * 0.7).astype(v.dtype), x)
+
+
 def _cond(c: Any, x: Any, names: tuple[str, ...]) -> Any:
     return jax.lax.cond(c, _body(names), lambda v: v * 0.5, x)
 
@@ -530,6 +537,9 @@ def _nested() -> dict[str, Op]:
             _names,
         ),
         "while": Op(1, _floating, _while, _names),
+        "turns": Op(
+            2, lambda ks: ks[0].floating and ks[1].dtype == "int32" and not ks[1].shape and ks[1].exact, _turns, _names
+        ),
         "cond": Op(2, lambda ks: ks[0].dtype == "bool" and ks[0].shape == () and ks[1].floating, _cond, _names),
         "barrier": Op(1, lambda ks: True, lambda x: jax.lax.optimization_barrier(x), exact=True),
         "stop_gradient": Op(1, lambda ks: True, jax.lax.stop_gradient, exact=True),
@@ -590,7 +600,7 @@ def programs(draw: Any) -> Program:
             kinds.append(made)
     outputs = _outputs(draw, len(kinds))
     grad = bool(draw(st.integers(0, 3)) == 0 and any(k.floating for k in kinds[: len(inputs)]))
-    return Program(tuple(inputs), tuple(steps), outputs, grad)
+    return Program(tuple(inputs), tuple(steps), outputs, grad, draw(st.sampled_from((0, 0, 2, 3))))
 
 
 def _input_shape(draw: Any, before: list[tuple[int, ...]]) -> tuple[int, ...]:
@@ -662,13 +672,16 @@ def ways(draw: Any, program: Program, auto: bool = False) -> How:
 def arguments(program: Program) -> list[Any]:
     out: list[Any] = []
     for i, (shape, dtype, kind) in enumerate(program.inputs):
-        x = constant(100 + i, shape, dtype)
+        many = (program.items,) if program.items and kind != "python" else ()
+        x = constant(100 + i, (*many, *shape), dtype)
         out.append(jax.device_put(x) if kind == "jax" else x.item() if kind == "python" else x)
     return out
 
 
 def run(program: Program, *inputs: Any) -> Any:
     """The outputs of a program; with `grad` the value and gradients."""
+    if program.items:
+        return _of_items(program, run)(*inputs)
     if not program.grad:
         return _values(program, inputs)[1]
     floats = [i for i, x in enumerate(inputs) if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
@@ -687,6 +700,13 @@ def run(program: Program, *inputs: Any) -> Any:
     return jax.value_and_grad(loss, tuple(range(len(floats))))(*(inputs[i] for i in floats))
 
 
+def _of_items(program: Program, meaning: Callable[..., Any]) -> Callable[..., Any]:
+    """A meaning of a program for all items at once."""
+    one, axes = dataclasses.replace(program, items=0), [None if k == "python" else 0 for _, _, k in program.inputs]
+    fn = functools.partial(meaning, one)
+    return jax.vmap(fn, axes) if any(a == 0 for a in axes) else fn
+
+
 def _values(program: Program, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
     values = list(inputs)
     for step in program.steps:
@@ -702,7 +722,8 @@ def _truth(program: Program, args: Sequence[Any]) -> tuple[list[np.ndarray], flo
         wide = [_widened(a) for a in args]
         try:
             leaves = [np.asarray(v) for v in jax.tree.leaves(jax.jit(lambda *xs: run(program, *xs))(*wide))]
-            values = jax.jit(lambda *xs: _values(program, xs)[0])(*wide)
+            some = lambda one, *xs: _values(one, xs)[0]
+            values = jax.jit(_of_items(program, some) if program.items else functools.partial(some, program))(*wide)
         except Exception:
             return None
     floats = [np.abs(np.asarray(v)) for v in [*values, *leaves] if np.size(v) and np.asarray(v).dtype.kind == "f"]

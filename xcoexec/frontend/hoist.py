@@ -43,7 +43,9 @@ class _Sorted:
 
 
 def hoisted(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """What an equation computes, with a smaller loop in it; None for one that is no such loop, or is small already."""
+    """What an equation computes, with a smaller loop in it, which has one condition for all items; None for one that is
+    no such loop, or is small already.
+    """
     closed, condition = loop_body(eqn), loop_condition(eqn)
     if closed is None or not eqn.params.get("length", 1):
         return None
@@ -54,7 +56,7 @@ def hoisted(eqn: JaxprEqn) -> ClosedJaxpr | None:
     else:
         groups = _sorted(eqn, closed)
         fn = _function(eqn, closed, groups)
-    if not groups.same and not groups.part:
+    if not groups.same and not groups.part and not (condition is not None and _items(condition)):
         return None
     shapes = [shape_of(v) for v in eqn.invars]
     try:
@@ -110,27 +112,40 @@ def _grows(eqn: JaxprEqn) -> bool:
     return sum(map(nbytes, eqn.outvars)) > sum(map(nbytes, reads(eqn)))
 
 
+def _items(condition: ClosedJaxpr) -> tuple[int, ...]:
+    """The axes along which each item has a condition of its own."""
+    return tuple(range(len(shape_of(condition.jaxpr.outvars[0]).shape)))
+
+
 def _unending(
     eqn: JaxprEqn, condition: ClosedJaxpr, closed: ClosedJaxpr, groups: _Sorted
 ) -> Callable[..., list[jax.Array]]:
-    """A loop that a condition ends as a function of its operands."""
+    """A loop that a condition ends as a function of its operands. A loop of several items at once (`vmap`) has one
+    condition for each, along the first axes of what it carries: an item whose condition is false stays as it is.
+    """
     a, b = eqn.params["cond_nconsts"], eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
-    jaxpr = closed.jaxpr
+    jaxpr, items = closed.jaxpr, _items(condition)
 
     def fn(*args: jax.Array) -> list[jax.Array]:
         same: Env = dict(zip((*jaxpr.constvars, *jaxpr.invars[: b - a]), (*closed.consts, *args[a:b]), strict=True))
         run(groups.same, same)
 
-        def goes_on(carry: list[jax.Array]) -> jax.Array:
-            asked: jax.Array = jaxpr_as_fun(condition)(*args[:a], *carry)[0]
-            return asked
+        def asked(carry: list[jax.Array]) -> jax.Array:
+            found: jax.Array = jaxpr_as_fun(condition)(*args[:a], *carry)[0]
+            return found
 
         def turn(carry: list[jax.Array]) -> list[jax.Array]:
             env = {**same, **dict(zip(jaxpr.invars[b - a :], carry, strict=True))}
             run(groups.rest, env)
-            return [read(v, env) for v in jaxpr.outvars]
+            made = [read(v, env) for v in jaxpr.outvars]
+            if not items:
+                return made
+            on = asked(carry)
+            of = lambda x: lax.broadcast_in_dim(on, x.shape, items)
+            return [lax.select(of(x), x, old) for x, old in zip(made, carry, strict=True)]
 
-        last: list[jax.Array] = lax.while_loop(goes_on, turn, list(args[b:]))  # type: ignore[arg-type]
+        goes_on = (lambda carry: asked(carry).any()) if items else asked
+        last: list[jax.Array] = lax.while_loop(goes_on, turn, list(args[b:]))
         return last
 
     return fn

@@ -180,7 +180,9 @@ class _State:
             self.ops.append(Op(eqn.primitive.name, ins, outs, dict(eqn.params), name, eqn.primitive, turn))
 
     def _turn(self, eqn: JaxprEqn, name: str) -> Body | None:
-        """One turn of a loop; None for any other operation, and for a loop with effects."""
+        """One turn of a loop; None for any other operation, for a loop with effects, and for one of which each item
+        has a condition of its own.
+        """
         closed, condition = loop_body(eqn), loop_condition(eqn)
         if closed is None:
             return None
@@ -193,7 +195,7 @@ class _State:
             inner.env.update(zip(condition.jaxpr.invars, (*constant, *carried), strict=True))
             inner.inline(condition, name)
             value, inputs = inner.read(condition.jaxpr.outvars[0]), (*constant, *inputs)
-            if not isinstance(value, Value):
+            if not isinstance(value, Value) or value.shape:
                 return None
             asked = Condition(value, tuple(inner.ops))
             inner.ops = []
