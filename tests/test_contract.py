@@ -155,6 +155,27 @@ def test_callbacks_inside_of_another_librarys_operation_are_seen() -> None:
     assert len(calls) == 1
 
 
+def test_derivatives_by_integers_are_plain_jits() -> None:
+    by = np.full((4, 8), 2)
+
+    def results(x: Any) -> Any:
+        return jax.vjp(lambda x, n: jnp.tanh(x * n), x, by)[1](x)
+
+    def loop(x: Any) -> Any:
+        turn = lambda c, _: ((jnp.tanh(c[0] * c[1]), c[1] + 1), None)
+        none = np.zeros(by.shape, jax.dtypes.float0)
+        return jax.jvp(lambda x, n: jax.lax.scan(turn, (x, n), None, length=2)[0], (x, by), (x, none))[1][0]
+
+    with pytest.warns(CoexecWarning, match="without numbers"):
+        got, want = xcoexec.jit(results)(X), jax.jit(results)(X)
+    assert got[1].dtype == want[1].dtype == jax.dtypes.float0
+    same(got[0], want[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same(xcoexec.jit(lambda x: results(x)[0], strategy="host", wait=True, strict=True)(X), want[0])
+        same(xcoexec.jit(loop, strategy="host", wait=True, strict=True)(X), jax.jit(loop)(X))
+
+
 def test_keys_of_random_numbers_as_constants_and_weights() -> None:
     noise = lambda key, x: x + jax.random.normal(key, x.shape)
     same(xcoexec.jit(lambda x: noise(KEY, x), strategy="host", strict=True)(X), jax.jit(lambda x: noise(KEY, x))(X))

@@ -186,6 +186,17 @@ def equations(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[JaxprEqn]:
             yield from equations(inner)
 
 
+def numberless(jaxpr: Jaxpr) -> bool:
+    """Whether an argument, a result, or an operand or result of a loop, branch or call is of type float0. What is made
+    and read nowhere is not looked at.
+    """
+    empty = lambda vs: any(getattr(v.aval, "dtype", None) == jax.dtypes.float0 for v in vs)
+    if empty((*jaxpr.invars, *jaxpr.outvars)):
+        return True
+    inner = ((e, bodies(e)) for e in jaxpr.eqns)
+    return any(some and (empty((*e.invars, *e.outvars)) or any(map(numberless, some))) for e, some in inner)
+
+
 def primitives(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
     """The names of all primitives of a jaxpr, inside of loops, branches and calls too."""
     return (eqn.primitive.name for eqn in equations(jaxpr))

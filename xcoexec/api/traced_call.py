@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import jax
 
-from ..compat import JitTrace, places, shape_of
+from ..compat import JitTrace, numberless, places, shape_of
 from ..frontend.state import returned
 from .plain import Call
 from .signature import is_away, names_home, placed_apart
@@ -14,6 +14,7 @@ from .signature import is_away, names_home, placed_apart
 EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
 CALLS_BACK = "it calls back to Python, and planning would do so many times"
 CLOSED_OVER = "it reads values of a transformation around it"
+NUMBERLESS = "it has arrays without numbers among its arguments, results or loops (float0: derivatives of integers)"
 ELSEWHERE = "it reads arrays of its own that lie on other devices, of which plain jax.jit knows what becomes"
 
 
@@ -25,6 +26,8 @@ def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
         return EFFECTS
     if made.calls_back:
         return CALLS_BACK
+    if numberless(made.closed.jaxpr):
+        return NUMBERLESS
     if any(map(is_away, made.closed.consts)):
         return ELSEWHERE
     said = next(places(made.closed), "")
