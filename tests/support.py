@@ -202,4 +202,6 @@ __all__ = [
 
 def beside_a_device(function: Function) -> Function:
     """The same function on a machine with a GPU, as far as its options say."""
-    return dataclasses.replace(function, options=dataclasses.replace(function.options, apart=True))
+    options = dataclasses.replace(function.options)
+    vars(options)["apart"] = True
+    return dataclasses.replace(function, options=options)

@@ -352,11 +352,20 @@ def trace_of(jitted: Jitted, args: Sequence[object], kwargs: Mapping[str, object
     the function raises.
     """
     traced = jitted.trace(*args, **kwargs)
-    infos = jax.tree_util.tree_leaves(traced.args_info)
-    donated = tuple(i for i, info in enumerate(infos) if info.donated)
+    donated = tuple(i for i, given in enumerate(_given_away(traced)) if given)
     closed_over = bool(getattr(traced, "_num_consts", 0))
     pure = not (closed_over or traced.jaxpr.effects)  # else it stays with plain jax.jit anyway
     return JitTrace(traced.jaxpr, traced.out_tree, donated, closed_over, pure and _calls_back(traced))
+
+
+def _given_away(traced: jax.stages.Traced) -> list[bool]:
+    """Which leaves of the arguments are given away. `args_info` has it in the user's own structures, which may look at
+    what they are made of.
+    """
+    flags = getattr(traced, "_params", {}).get("donated_invars")
+    if flags is None:
+        return [info.donated for info in jax.tree_util.tree_leaves(traced.args_info)]
+    return list(flags)[getattr(traced, "_num_consts", 0) :]
 
 
 def _calls_back(traced: jax.stages.Traced) -> bool:

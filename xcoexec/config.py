@@ -55,7 +55,7 @@ def threads(requested: int | None = None, spare: int = 0) -> int:
 
 def threads_set() -> bool:
     """Whether the environment says how many host threads there are."""
-    return THREADS in os.environ
+    return bool(os.environ.get(THREADS))
 
 
 def settings() -> dict[str, str]:

@@ -36,7 +36,7 @@ class Function:
 
     def with_threads(self, threads: int) -> Function:
         """The same function with another number of host threads."""
-        return dataclasses.replace(self, options=dataclasses.replace(self.options, threads=threads))
+        return dataclasses.replace(self, options=self.options.with_threads(threads))
 
     def on_inputs(self, call: Call, index: Sequence[int], leaves: Sequence[ArrayLike]) -> Flat:
         """Plain `jax.jit` of calls like `call` as a function of the inputs' leaves; `index`: which `leaves` are

@@ -42,10 +42,13 @@ class Words(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Options:
-    """See `jit` for what the user says. `cpus`, `threads`: the host half's; `threads_given`: somebody said how many;
-    `device_memory`: bytes (an int) or a share of the device's (a float); `apart`: inputs in host memory and on the
-    device are planned for on their own; `off`: everything is plain `jax.jit`; `waits`: a first call waits for its plan;
-    `plan_seconds`: the most that a first planning takes.
+    """See `jit` for what the user says. `cpus`: cores of the host half; `count`: how many threads it has at most, all of
+    them where somebody has said so (`threads_given`); `device_memory`: bytes (an int) or a share of the device's (a
+    float); `off`: everything is plain `jax.jit`; `waits`: a first call waits for its plan; `plan_seconds`: the most that
+    a first planning takes.
+
+    What depends on JAX's backend is found when it is first asked for: a decorator must not start one, since programs
+    say behind their decorators how many devices there are (`jax.distributed.initialize`, `jax.config`).
     """
 
     strategy: str | Strategy
@@ -55,8 +58,7 @@ class Options:
     predicted: bool
     device_memory: int | float | None
     cpus: tuple[int, ...]
-    apart: bool
-    threads: int
+    count: int
     threads_given: bool
     progress: Progress
     off: bool
@@ -72,7 +74,6 @@ class Options:
         _check(words, device)
         threads, progress = words["threads"], words["progress"]
         memory, cpus = amount(words["device_memory"]), config.affinity(words["affinity"])
-        apart = device_half().apart
         return cls(
             strategy=words["strategy"],
             strict=words["strict"],
@@ -81,14 +82,29 @@ class Options:
             predicted=words["costs"] == "predicted",
             device_memory=memory,
             cpus=cpus,
-            apart=apart,
-            threads=_count(threads, cpus, SPARE if apart else 0),
+            count=_count(threads, cpus),
             threads_given=threads is not None or bool(cpus) or config.threads_set(),
             progress=progress or silent,
             off=config.disabled(),
             waits=_waits(words),
             plan_seconds=config.plan_seconds(),
         )
+
+    @functools.cached_property
+    def apart(self) -> bool:
+        """Whether inputs in host memory and on the device are planned for on their own."""
+        return device_half().apart
+
+    @functools.cached_property
+    def threads(self) -> int:
+        """Threads of the host half; a machine with a device keeps some cores for others where nobody has said how
+        many.
+        """
+        return self.count if self.threads_given or not self.apart else max(1, self.count - SPARE)
+
+    def with_threads(self, threads: int) -> Options:
+        """The same with so many threads."""
+        return dataclasses.replace(self, count=threads, threads_given=True)
 
 
 #: of what the user does not say
@@ -152,11 +168,11 @@ def _waits(words: Words) -> bool:
     return asked or bound or (config.wait() if wanted is None else wanted)
 
 
-def _count(threads: int | None, cpus: tuple[int, ...], spare: int) -> int:
-    """Threads of the host half: as many as are asked for, else one for each of its cores `cpus`, else all but `spare`
-    cores. Raises `ValueError` for more threads than `cpus`.
+def _count(threads: int | None, cpus: tuple[int, ...]) -> int:
+    """Threads of the host half: as many as are asked for, else one for each of its cores `cpus`, else for each core.
+    Raises `ValueError` for more threads than `cpus`.
     """
-    count = config.threads(len(cpus) if cpus and threads is None else threads, spare)
+    count = config.threads(len(cpus) if cpus and threads is None else threads)
     if cpus and count > len(cpus):
         raise ValueError(
             f"xcoexec: got threads={count} for affinity={cpus}; valid are as many threads as cores, or fewer."
