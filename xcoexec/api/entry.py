@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 
 import jax
@@ -46,13 +47,21 @@ NOBODY = PlainSession("", "it is only looked up")
 class Entry:
     """`known`: how many of a call's first leaves are weights that never change (None: weights are recognised by where
     they flow, but for a state, which comes back as a result, and for what has changed at `MISSES` calls). `sibling`:
-    the function is planned already for other shapes.
+    the function is planned already for other shapes. `owner`: whose calls these are; without it nothing is planned any
+    more.
     """
 
     def __init__(
-        self, function: Function, call: Call, signature: Signature, known: int | None = None, sibling: bool = False
+        self,
+        function: Function,
+        call: Call,
+        signature: Signature,
+        owner: object,
+        known: int | None = None,
+        sibling: bool = False,
     ):
         self._function, self._known, self._sibling = function, known, sibling
+        self._owner = weakref.ref(owner, self._abandoned)
         self._call, self._signature = call.without_arrays(), signature
         self._lock = threading.RLock()
         self._misses = 0
@@ -64,6 +73,10 @@ class Entry:
         self._planned: Kept | None = None  # the weights that are planned with, as soon as they are known
         self._placed: Placed | None = None  # where arrays lie, if not on the default device
         self._told: list[tuple[str, str, bool, str]] = []  # warnings of the background, for the next call
+
+    def _abandoned(self, _: object) -> None:
+        if self._pending is not None:
+            self._pending.stop()
 
     def look(self, args: Args, kwargs: Kwargs) -> tuple[Kept, Sequence[ArrayLike]] | None:
         """As `hit`, with the leaves of the inputs, for arguments that nobody has taken apart; None also where only
@@ -277,7 +290,8 @@ class Entry:
         options, same = self._function.options, settings()
         devices = 1 if self._placed is None else len(self._placed.local)
         beginning = Beginning(made.closed, options.threads, devices)
-        if self._current is None and not self._moving and beginning.with_plan():
+        sooner = not self._function.plain.often and beginning.with_plan()
+        if self._current is None and not self._moving and sooner:
             try:
                 return self._recalled(made, call)
             except Absent:
@@ -329,7 +343,7 @@ class Entry:
             with same(), measured_in(pending.gate.alone, pending.gate.lend):
                 found.session.finish(progress)
 
-        pending = PendingSession(strategy_name(options.strategy), job)
+        pending = self._pending = PendingSession(strategy_name(options.strategy), job)
         found = self._compiled(made, call, Manner(options.progress, pending.gate, recalls=True))
         if isinstance(found.session, Session):
             found.session.ends, pending.became = pending.wait, found.session

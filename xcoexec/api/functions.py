@@ -10,7 +10,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import jax
 from jax.typing import ArrayLike
@@ -161,7 +161,8 @@ class CoPjitFunction(Directly, Generic[P, R]):
         self._rest: Rest | None = None  # in which plain jax.jit answers calls without a look
         self._stretch: Stretch | None = None  # the same of a plan
         self._lock = threading.RLock()
-        functools.update_wrapper(self, function.plain.fn, updated=())
+        functools.update_wrapper(self, function.plain.jitted, updated=())  # a partial has no name of its own
+        self.__wrapped__ = cast(Callable[P, R], function.plain.fn)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -235,10 +236,11 @@ class CoPjitFunction(Directly, Generic[P, R]):
         return signature_of(self._plain.fn)
 
     def __getattr__(self, name: str) -> Any:
-        """What else a function that `jax.jit` returns has."""
+        """What else a function that `jax.jit` returns has: attributes of the user's function too."""
         if name.startswith("__") or "_plain" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._plain.jitted, name)
+        own = getattr(self._plain.fn, "__dict__", {})
+        return own[name] if name in own else getattr(self._plain.jitted, name)
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         if self._words is None:
@@ -351,7 +353,7 @@ class CoPjitFunction(Directly, Generic[P, R]):
         entry = self._entries.get(signature)
         if entry is None:
             with self._lock:
-                entry = self._entries.setdefault(signature, Entry(self._function, call, signature))
+                entry = self._entries.setdefault(signature, Entry(self._function, call, signature, self))
         self._last = entry
         return entry
 

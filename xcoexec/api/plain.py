@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import types
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -18,6 +19,7 @@ from ..errors import brief
 
 #: the parameters of `jax.jit`
 KNOWN = tuple(inspect.signature(plain_jit).parameters)[1:]
+OFTEN = 8  # times a function is jitted by who does so for each call
 
 Args = tuple[object, ...]  # by position: trees of arrays, and static values
 Kwargs = dict[str, object]  # by name
@@ -94,6 +96,8 @@ class Call(NamedTuple):
 class Plain:
     """Plain `jax.jit` of a function; `given`: its parameters as the caller named them. Raises `TypeError` for one that
     it does not have or that is of another kind, `ValueError` for a position that cannot be given away.
+
+    `often`: the function has been jitted again and again, so that its programs are there already.
     """
 
     def __init__(self, fn: Callable[..., object], given: Mapping[str, object]):
@@ -113,7 +117,8 @@ class Plain:
             )
         self.parameters = _parameters(fn)
         self.boxed = bool(self.nums or self.names)
-        self.jitted: Jitted = plain_jit(_unboxed(fn) if self.boxed else _alone(fn), **self.given)
+        inner, self.often = _kept(_unboxed if self.boxed else _alone, fn)
+        self.jitted: Jitted = plain_jit(inner, **self.given)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.boxed:
@@ -182,10 +187,27 @@ def _boxed(value: object) -> object:
         return value
 
 
+def _kept(
+    made: Callable[[Callable[..., object]], Callable[..., object]], fn: Callable[..., object]
+) -> tuple[Callable[..., object], bool]:
+    """What `made` makes of `fn`, and whether it was asked for `OFTEN` times before: one for each function, as JAX's
+    programs are, where that holds no arrays. It lives in the function's own dictionary, since it must go when the
+    function does.
+    """
+    if not isinstance(fn, types.FunctionType) or fn.__closure__:
+        return made(fn), False
+    own, name = vars(fn), f"_xcoexec{made.__name__}"
+    if getattr(own.get(name), "__wrapped__", None) is not fn:  # not made yet, or `functools.wraps` has copied another's
+        own[name] = made(fn)
+    inner = own[name]
+    vars(inner)["asked"] = times = vars(inner).get("asked", 0) + 1
+    return inner, times > OFTEN
+
+
 def _unboxed(fn: Callable[..., object]) -> Callable[..., object]:
     """`fn` that takes its static arguments boxed."""
 
-    @functools.wraps(fn)
+    @functools.wraps(fn, updated=())
     def inside(*args: object, **kwargs: object) -> object:
         open_ = lambda a: a.value if type(a) is Static else a
         return fn(*map(open_, args), **{k: open_(v) for k, v in kwargs.items()})
@@ -206,6 +228,7 @@ def _alone(fn: Callable[..., object]) -> Callable[..., object]:
     while isinstance(named, functools.partial):
         named = named.func
     inside.__name__ = str(getattr(named, "__name__", type(named).__name__))
+    inside.__qualname__ = str(getattr(named, "__qualname__", inside.__name__))
     return inside
 
 

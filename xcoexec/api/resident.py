@@ -177,7 +177,8 @@ class ResidentFunction(Directly, Generic[R]):
         with self._lock:
             if signature not in self._entries:
                 first = Signature.of(whole)
-                self._entries[signature] = Entry(self._keeping, whole, first, self._known, bool(self._entries))
+                about = (self._known, bool(self._entries))
+                self._entries[signature] = Entry(self._keeping, whole, first, self, *about)
             return self._entries[signature].session(whole)
 
     def ready(self, timeout: float | None = None) -> bool:

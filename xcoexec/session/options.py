@@ -42,10 +42,10 @@ class Words(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Options:
-    """See `jit` for what the user says. `cpus`: cores of the host half; `count`: how many threads it has at most, all of
-    them where somebody has said so (`threads_given`); `device_memory`: bytes (an int) or a share of the device's (a
-    float); `off`: everything is plain `jax.jit`; `waits`: a first call waits for its plan; `plan_seconds`: the most that
-    a first planning takes.
+    """See `jit` for what the user says. `cpus`: cores of the host half; `count`: the most threads that it has, and as
+    many as it has where somebody has said so (`threads_given`); `device_memory`: bytes (an int) or a share of the
+    device's (a float); `off`: everything is plain `jax.jit`; `waits`: a first call waits for its plan; `plan_seconds`:
+    the most that a first planning takes.
 
     What depends on JAX's backend is found when it is first asked for: a decorator must not start one, since programs
     say behind their decorators how many devices there are (`jax.distributed.initialize`, `jax.config`).

@@ -25,6 +25,7 @@ from .waiting_line import Line
 log = logging.getLogger("xcoexec")
 
 RESULT_SECONDS = 10.0  # that planning waits for the first call
+BEGIN_SECONDS = 0.05  # behind the first call, in which a function that is made for one call has gone
 POLL_SECONDS = 0.002
 HELP_SECONDS = 0.01  # between two looks of who waits for a plan at what its planning needs his thread for
 # first calls that are looked at, then the calls, and seconds of calls, without a look between two that are
@@ -58,7 +59,7 @@ class PendingSession(PlainSession):
         self._gate, self.misses = Gate(active=True), 0
         self.became: Session | PlainSession | None = None
         self._job: Callable[[PendingSession], None] | None = job
-        self._begun, self._done = threading.Lock(), threading.Event()
+        self._begun, self._done, self._asked = threading.Lock(), threading.Event(), False
         self._made = time.perf_counter(), time.process_time()
         self.plain_seconds = 0.0
         self._first: weakref.ref[jax.Array] | None = None  # a result of the first call
@@ -102,21 +103,21 @@ class PendingSession(PlainSession):
     def _run(self) -> None:
         self._planner = threading.current_thread()
         try:
-            if not self._stopped and self._job is not None:
-                self._job(self)
+            if (job := self._job) is not None:
+                job(self)
         finally:
             self._done.set()
             self._job = None  # it holds the call's arrays
 
     def settle(self) -> None:
         """Waits while the first call's result is computed, for `RESULT_SECONDS` at most, so that planning does not slow
-        it down. Raises what `at` raises.
+        it down, and for `BEGIN_SECONDS` where nobody waits for it. Raises what `at` raises.
         """
-        end = time.monotonic() + RESULT_SECONDS
-        while time.monotonic() < end:
+        began = time.monotonic()
+        while (gone := time.monotonic() - began) < RESULT_SECONDS:
             self.at("waiting for the first result", 0, 0)
             array = self._first() if self._first is not None else None
-            if array is None or there(array):
+            if (array is None or there(array)) and (self._asked or gone >= BEGIN_SECONDS):
                 return
             del array
             time.sleep(POLL_SECONDS)
@@ -125,18 +126,19 @@ class PendingSession(PlainSession):
         """Progress of the planning. Raises `InterruptedError` where it is of no more use."""
         go_on()
         if self._stopped:
-            raise InterruptedError("the function has other weights now")
+            raise InterruptedError("nobody has a use for the plan any more")
         self._at = stage, done, total
         log.debug("planning: %s", step(*self._at))
 
     def stop(self) -> None:
-        """Its plan would not be used."""
-        self._stopped = True
+        """Its plan would not be used; what it would be made of is given up."""
+        self._stopped, self._job = True, None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until there is a plan, for at most `timeout` seconds; whether there is one. Waits over 2 s say in a
         terminal or a notebook what they wait for. Who plans (in a progress callback) does not wait for itself.
         """
+        self._asked = True
         self.ran()
         if threading.current_thread() is self._planner:
             return self._done.is_set()
