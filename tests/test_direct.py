@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import gc
 import inspect
+import os
 import pickle
 import threading
 import time
+import traceback
 import weakref
 from typing import Any
 
@@ -149,6 +152,114 @@ def test_a_method() -> None:
     assert type(fast) is _DirectPjitFunction
     with pytest.raises(TypeError):
         Sorter(1.0).sorted(X)  # `jax.jit` sees two arguments
+
+
+def times(x: Any, n: Any, by: Any = 1) -> Any:
+    return by_order(x) * (n[0] if isinstance(n, tuple) else n) * by
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        dict(static_argnums=(1,)),
+        dict(static_argnums=(-1, 1)),
+        dict(static_argnames="n"),
+        dict(static_argnums=(1, 2)),
+        dict(static_argnames=("by", "n")),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n", [3, 2.5, (3, 4)], ids=str)
+def test_static_arguments(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], n: Any) -> None:
+    """By position and by name, and values that come for the first time."""
+    fast, plain = xcoexec.jit(times, **given), jax.jit(times, **given)
+    fast(X, n), fast.ready(60)
+    np.testing.assert_array_equal(called(fast, X, n), plain(X, n))
+    assert type(fast) is _DirectPjitFunction
+    with monkeypatch.context() as m:
+        m.setattr(CoPjitFunction, "__call__", None)
+        for other in (n, 7, True):
+            np.testing.assert_array_equal(fast(X, other), plain(X, other))
+        if -1 not in given.get("static_argnums", ()):
+            np.testing.assert_array_equal(fast(X, n=n), plain(X, n=n))
+            np.testing.assert_array_equal(fast(by=2, n=n, x=X), plain(by=2, n=n, x=X))
+    looked(fast)
+    np.testing.assert_array_equal(fast(X, 7), plain(X, 7))
+    assert len(fast._entries) == 2, "the next call is looked at, whose value is another one"
+
+
+@pytest.mark.parametrize("name", [False, True])
+def test_static_values_differ_by_type_and_sign(monkeypatch: pytest.MonkeyPatch, name: bool) -> None:
+    seen: list[Any] = []
+
+    def fn(x: Any, n: Any) -> Any:
+        seen.append(n)
+        return by_order(x)
+
+    fast = xcoexec.jit(fn, static_argnames="n")
+    call = (lambda n: fast(X, n=n)) if name else (lambda n: fast(X, n))
+    call("first"), fast.ready(60), called(call, "first")
+    assert type(fast) is _DirectPjitFunction
+    monkeypatch.setattr(CoPjitFunction, "__call__", None)
+    values = ["first", 0, 0.0, -0.0, False, 0j, (0,), (0.0,), (-0.0,), ((False,),), ((0,),), frozenset([1]), None]
+    for n in values * 2:
+        call(n)
+    assert list(map(repr, seen)) == list(map(repr, values)), "each is traced once, and none is taken for another one"
+
+
+def test_a_method_with_a_static_self(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Sorter:
+        def __init__(self, by: float):
+            self.by = by
+
+        @functools.partial(xcoexec.jit, static_argnums=0)
+        def sorted(self, x: Any) -> Any:
+            return by_order(x) * self.by
+
+    fast, two, three = Sorter.__dict__["sorted"], Sorter(2.0), Sorter(3.0)
+    two.sorted(X), fast.ready(60), called(two.sorted, X)
+    assert type(fast) is _DirectPjitFunction
+    monkeypatch.setattr(CoPjitFunction, "__call__", None)
+    np.testing.assert_array_equal(two.sorted(X), X[:, ::-1] * 2)
+    np.testing.assert_array_equal(three.sorted(X), X[:, ::-1] * 3)
+
+
+def test_static_arguments_of_bound_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    w = np.array([5, 1, 9, 3], np.float32)
+    fast = xcoexec.jit(lambda w, x, n: with_weights(w, x) * n, static_argnums=2).bind(w)
+    fast(X, 2.5), fast.ready(60), called(fast, X, 2.5)
+    assert type(fast) is _DirectResidentFunction
+    monkeypatch.setattr(ResidentFunction, "__call__", None)
+    for n in (2.5, 3, 0.0, -0.0):
+        out = np.asarray(fast(X, n))
+        np.testing.assert_array_equal(out, X[:, np.argsort(w)] * n)
+        assert np.signbit(out).all() == np.signbit(n)
+
+
+def test_errors_of_calls_with_static_arguments() -> None:
+    """They are `jax.jit`'s, without a line of ours."""
+    fast, plain = xcoexec.jit(times, static_argnums=1), jax.jit(times, static_argnums=1)
+    fast(X, 2), fast.ready(60), called(fast, X, 2)
+    assert type(fast) is _DirectPjitFunction
+    for n in ([1], ([1],), "wrong", object()):
+        with pytest.raises(Exception) as want:
+            plain(X, n)
+        with pytest.raises(want.type) as got:
+            fast(X, n)
+        ours = os.path.dirname(xcoexec.__file__)
+        assert not any(x.filename.startswith(ours) for x in traceback.extract_tb(got.value.__traceback__))
+    np.testing.assert_array_equal(fast(X, 2), plain(X, 2))
+
+
+def test_static_arguments_under_transformations() -> None:
+    fast = xcoexec.jit(times, static_argnames="n")
+    fast(X, n=0.5), fast.ready(60), called(lambda x: fast(x, n=0.5), X)
+    assert type(fast) is _DirectPjitFunction
+    np.testing.assert_array_equal(jax.vmap(lambda x: fast(x, n=0.5))(X[None])[0], X[:, ::-1] / 2)
+    found = jax.grad(lambda x: fast(x, n=0.5).sum())(jnp.asarray(X))
+    np.testing.assert_array_equal(found, np.full_like(X, 0.5))
+    with jax.disable_jit():
+        np.testing.assert_array_equal(fast(X, n=0.5), X[:, ::-1] / 2)
 
 
 def test_errors_of_the_function() -> None:

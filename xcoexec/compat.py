@@ -9,7 +9,7 @@ import importlib.metadata
 import pathlib
 import platform
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Protocol, cast
 
 import jax
@@ -347,11 +347,8 @@ class JitTrace:
     calls_back: bool  # its program calls back to Python (or may); not looked for where it has effects or closes over
 
 
-def trace_of(jitted: Jitted, args: Sequence[object], kwargs: Mapping[str, object]) -> JitTrace:
-    """Traces a jitted function, as its first call would, and for that call too: a function is traced once. Raises what
-    the function raises.
-    """
-    traced = jitted.trace(*args, **kwargs)
+def trace_of(traced: jax.stages.Traced) -> JitTrace:
+    """What a jitted function's trace says. It is that of its first call too: a function is traced once."""
     donated = tuple(i for i, given in enumerate(_given_away(traced)) if given)
     closed_over = bool(getattr(traced, "_num_consts", 0))
     pure = not (closed_over or traced.jaxpr.effects)  # else it stays with plain jax.jit anyway

@@ -56,7 +56,7 @@ class Directly:
 
     def _answering(self, rest: Rest) -> Callable[..., Any]:
         """What answers its calls then."""
-        return rest.jitted
+        return rest.run
 
     @property
     def _differentiated(self) -> bool:

@@ -105,7 +105,7 @@ class DividedFunction(SeveralDevices[R]):
     def __call__(self, *args: object, **kwargs: object) -> R:
         try:
             if self._function.stays_plain():
-                return cast(R, self._plain(*self.weights, *args, **kwargs))
+                return cast(R, self._plain.run(*self.weights, *args, **kwargs))
             signature, call = self._signed(args, kwargs)
             chosen = self._chosen.get(signature)
             if chosen is None:

@@ -188,7 +188,7 @@ class Entry:
             if self._function.options.off or jit_is_disabled():
                 return self._keep_plain(PlainSession(strategy_name(self._function.options.strategy), OFF))
             if self._made is None:
-                self._made = trace_of(self._function.plain.jitted, call.args, call.kwargs)
+                self._made = trace_of(self._function.plain.ask("trace", call.args, call.kwargs))
                 self._moving = coming_back(self._made, call) if self._known is None else frozenset()
             why = unfit(self._made, call, self._function.plain.given) or self._place(self._made, call)
             return self._refuse(why, call) if why else self._planning(self._made, call)
@@ -401,13 +401,13 @@ class Entry:
         look = Look.of(call, self._signature, index) if self._known is None else None
         if self._moving:
             call = call.described(inputs, types(made, call))
-        compile_plain = lambda: function.plain.jitted.lower(*call.args, **call.kwargs).compile()
+        compile_plain = lambda: function.plain.ask("lower", call.args, call.kwargs).compile()
         about = (traced, index, inputs, call.leaves, donated, plain, function.plain.given, self._sibling, compile_plain)
         committed = self._placed is None and commits(made, call, index, function.plain.given)
         task = Task(*about, step=bool(self._moving), committed=committed, placed=self._placed)
         if self._moving or made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
             return task, look  # no call can be made twice, or as its caller makes it
-        called = lambda: function.plain.jitted(*call.args, **call.kwargs)
+        called = lambda: function.plain.run(*call.args, **call.kwargs)
         if self._known is not None:
             return dataclasses.replace(task, called=called), look
         if look is not None:

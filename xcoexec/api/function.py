@@ -48,7 +48,7 @@ class Function:
         def run(inputs: Sequence[ArrayLike]) -> Sequence[jax.Array]:
             rest = iter(inputs)
             args, kwargs = plain.rebuilt(call, [weights[i] if i in weights else next(rest) for i in range(many)])
-            return jax.tree_util.tree_leaves(plain.jitted(*args, **kwargs))
+            return jax.tree_util.tree_leaves(plain.run(*args, **kwargs))
 
         return run
 

@@ -169,7 +169,7 @@ class CoPjitFunction(Directly, Generic[P, R]):
             rest = self._rest
             if rest is not None and TRACED.trace is NOTHING:
                 if rest.free or rest.takes(args, kwargs):
-                    out = rest.jitted(*args, **kwargs)
+                    out = rest.run(*args, **kwargs)
                     if rest.count() != rest.programs:
                         self._rest = None
                     elif rest.counts and rest.over():
@@ -181,22 +181,17 @@ class CoPjitFunction(Directly, Generic[P, R]):
                 gradient = self._gradients.find(args, kwargs)
                 if gradient is not None:
                     return gradient()  # type: ignore[no-any-return]
-                return self._transformed(lambda: self._plain(*args, **kwargs))  # type: ignore[no-any-return]
+                return self._transformed(lambda: self._plain.run(*args, **kwargs))  # type: ignore[no-any-return]
             began, last = time.perf_counter(), self._last
-            given: tuple[Args, Kwargs] = (args, kwargs)
             found = last.look(args, kwargs) if last is not None else None
-            if found is None:
-                call = self._call(args, kwargs)
-                found, given = self._found(call), (call.args, call.kwargs)
-            kept, inputs = found
+            kept, inputs = found if found is not None else self._found(self._call(args, kwargs))
             session = kept.session
             exe = session.takes()
             if exe.lowered is None or kept.gone():
                 session.tick()
                 session.looked(time.perf_counter() - began)
-                jitted = self._plain.jitted
-                before = jitted._cache_size()
-                out = jitted(*given[0], **given[1])
+                before = self._plain.jitted._cache_size()
+                out = self._plain.run(*args, **kwargs)
                 session.ran(out)
                 if session.rest:
                     self._rests(session, before, kept.look)

@@ -127,7 +127,7 @@ class Gradient:
             nonlocal results
             given = dict(zip(self._wanted, chosen, strict=True))
             args, kwargs = self._function.plain.rebuilt(self._call, [given.get(i, x) for i, x in enumerate(leaves)])
-            outs, results = jax.tree_util.tree_flatten(self._function.plain.jitted(*args, **kwargs))
+            outs, results = jax.tree_util.tree_flatten(self._function.plain.run(*args, **kwargs))
             return outs
 
         outs, linear = jax.linearize(run, *(leaves[i] for i in self._wanted))
@@ -168,7 +168,7 @@ class Gradient:
             with mesh():
                 return tuple(program(*args))
         except Stale:  # JAX transposes under another configuration
-            return tuple(program._function.plain(*args))
+            return tuple(program._function.plain.run(*args))
 
     def _backward(self, some: tuple[int, ...]) -> Callable[..., list[Any]]:
         """The backward pass from these of the linked results."""
@@ -231,7 +231,7 @@ class Gradients:
 
     def _fit(self, call: Call, wanted: Collection[int]) -> bool:
         """Whether calls like this one may be co-executed."""
-        made = trace_of(self._function.plain.jitted, call.args, call.kwargs)
+        made = trace_of(self._function.plain.ask("trace", call.args, call.kwargs))
         if unfit(made, call, self._function.plain.given) or made.donated:
             return False
         smooth = all(jnp.issubdtype(jax.typeof(call.leaves[i]).dtype, jnp.inexact) for i in wanted)

@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 
 from ..compat import Jitted, plain_jit
 from ..errors import brief
+from ..guard import outside
 
 #: the parameters of `jax.jit`
 KNOWN = tuple(inspect.signature(plain_jit).parameters)[1:]
@@ -23,6 +24,8 @@ OFTEN = 8  # times a function is jitted by who does so for each call
 
 Args = tuple[object, ...]  # by position: trees of arrays, and static values
 Kwargs = dict[str, object]  # by name
+#: static values that `jax.jit` takes for equal ones of another sign, or with others of another type inside
+MIXED_UP = (float, complex, tuple, frozenset)
 
 
 class Static:
@@ -59,43 +62,52 @@ def strict_key(value: object) -> Hashable:
 
 
 class Call(NamedTuple):
-    """A call's arguments: as `jax.jit` gets them, its dynamic leaves with their structure, and what else its program
-    depends on.
+    """A call's arguments: as its caller gives them, its dynamic leaves with their structure, and the static values, by
+    position or name.
     """
 
     args: Args
     kwargs: Kwargs
     leaves: list[ArrayLike]
     tree: PyTreeDef
-    static: Hashable
+    static: tuple[tuple[int | str, Static], ...]
+
+    @property
+    def fixed(self) -> frozenset[int | str]:
+        """The positions and names of the static arguments."""
+        return frozenset(place for place, _ in self.static)
 
     def without_arrays(self) -> Call:
         """The same with nothing in the place of what is not static."""
-        kept: Kwargs = {k: v for k, v in self.kwargs.items() if type(v) is Static}
-        return Call(tuple(a if type(a) is Static else None for a in self.args), kept, [], self.tree, self.static)
+        fixed = self.fixed
+        kept: Kwargs = {k: v for k, v in self.kwargs.items() if k in fixed}
+        args = tuple(a if i in fixed else None for i, a in enumerate(self.args))
+        return Call(args, kept, [], self.tree, self.static)
 
     def described(self, positions: Collection[int], types: Sequence[jax.ShapeDtypeStruct]) -> Call:
         """The same with shapes and types alone in the place of these leaves; `types`: of all leaves."""
-        chosen = frozenset(positions)
+        chosen, fixed = frozenset(positions), self.fixed
         leaves = [cast("ArrayLike", types[i]) if i in chosen else x for i, x in enumerate(self.leaves)]
         rest, at = iter(leaves), 0
 
-        def again(value: object) -> object:
+        def again(place: int | str, value: object) -> object:
             nonlocal at
-            if type(value) is Static:
+            if place in fixed:
                 return value
             tree: PyTreeDef = jax.tree_util.tree_structure(value)
             mine, at = range(at, at + tree.num_leaves), at + tree.num_leaves
             inner = list(itertools.islice(rest, tree.num_leaves))
             return value if chosen.isdisjoint(mine) else jax.tree_util.tree_unflatten(tree, inner)
 
-        args = tuple(map(again, self.args))
-        return self._replace(args=args, kwargs={k: again(self.kwargs[k]) for k in sorted(self.kwargs)}, leaves=leaves)
+        args = tuple(again(i, a) for i, a in enumerate(self.args))
+        kwargs = {k: again(k, self.kwargs[k]) for k in sorted(self.kwargs)}
+        return self._replace(args=args, kwargs=kwargs, leaves=leaves)
 
 
 class Plain:
-    """Plain `jax.jit` of a function; `given`: its parameters as the caller named them. Raises `TypeError` for one that
-    it does not have or that is of another kind, `ValueError` for a position that cannot be given away.
+    """Plain `jax.jit` of a function; `given`: its parameters as the caller named them. `jitted`: what it returns, and
+    `run`: the same for calls, which tells more static values apart. Raises `TypeError` for a parameter that it does not
+    have or that is of another kind, `ValueError` for a position that cannot be given away.
 
     `often`: the function has been jitted again and again, so that its programs are there already.
     """
@@ -107,66 +119,75 @@ class Plain:
                 f"xcoexec.jit: got the parameters {', '.join(unknown)}; valid are its own and {', '.join(KNOWN)}."
             )
         self.fn, self.given = fn, dict(given)
-        self.nums = indices(given.get("static_argnums"), "static_argnums")
-        self.names = names(given.get("static_argnames"), "static_argnames")
+        self.parameters = _parameters(fn)
+        self.nums, self.names = _static_places(given, self.parameters)
         self.donated_nums = indices(given.get("donate_argnums"), "donate_argnums")
         names(given.get("donate_argnames"), "donate_argnames")
         if any(i < 0 for i in self.donated_nums):
             raise ValueError(
                 f"xcoexec.jit: got donate_argnums={brief(given['donate_argnums'])}; valid are positions from 0 on."
             )
-        self.parameters = _parameters(fn)
-        self.boxed = bool(self.nums or self.names)
-        inner, self.often = _kept(_unboxed if self.boxed else _alone, fn)
+        inner, self.often = _kept(fn)
         self.jitted: Jitted = plain_jit(inner, **self.given)
-
-    def __call__(self, *args: object, **kwargs: object) -> Any:
-        if self.boxed:
-            args, kwargs, _ = self._box(args, kwargs, 0)
-        return self.jitted(*args, **kwargs)
+        self.run = self._strictly(self.jitted)
 
     def ask(self, method: str, args: Args, kwargs: Kwargs) -> Any:
         """What a method of the jitted function ("lower", "trace", "eval_shape") says of a call. Raises what the
         function raises.
         """
-        if self.boxed:
-            args, kwargs, _ = self._box(args, kwargs, 0)
-        return getattr(self.jitted, method)(*args, **kwargs)
+        return self._strictly(getattr(self.jitted, method))(*args, **kwargs)
 
     def call(self, args: Args, kwargs: Kwargs, before: int = 0) -> Call:
         """A call taken apart. `before`: so many positional arguments stand before `args`."""
-        if not self.boxed:
-            leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-            return Call(args, kwargs, leaves, tree, ())
-        args, kwargs, static = self._box(args, kwargs, before)
-        rest = tuple(a for a in args if type(a) is not Static)
-        leaves, tree = jax.tree_util.tree_flatten((rest, {k: v for k, v in kwargs.items() if type(v) is not Static}))
+        static = self._static(args, kwargs, before)
+        rest: tuple[Args, Kwargs] = (args, kwargs)
+        if static:
+            fixed = dict(static)
+            rest = (
+                tuple(a for i, a in enumerate(args) if i not in fixed),
+                {k: v for k, v in kwargs.items() if k not in fixed},
+            )
+        leaves, tree = jax.tree_util.tree_flatten(rest)
         return Call(args, kwargs, leaves, tree, static)
 
-    def _box(self, args: Args, kwargs: Kwargs, before: int) -> tuple[Args, Kwargs, Hashable]:
-        """The arguments with the static ones boxed, and those by position and name."""
-        many, known = before + len(args), self.parameters
-        places = {i if i >= 0 else many + i for i in self.nums}
-        named = set(self.names)
-        # what is not named follows from the other; where both are, each stands for itself
-        if self.given.get("static_argnums") is None:
-            places = {i for i, name in enumerate(known) if name in named}
-        elif self.given.get("static_argnames") is None:
-            named = {known[i] for i in self.nums if -len(known) <= i < len(known)}
-        boxed = tuple(_boxed(a) if i in places else a for i, a in enumerate(args, before))
-        words = {k: _boxed(v) if k in named else v for k, v in kwargs.items()}
-        static = (
-            tuple((i, a) for i, a in enumerate(boxed) if type(a) is Static),
-            tuple((k, v) for k, v in words.items() if type(v) is Static),
-        )
-        return boxed, words, static
+    def _static(self, args: Args, kwargs: Kwargs, before: int) -> tuple[tuple[int | str, Static], ...]:
+        """The static arguments, by position and name."""
+        if not (self.nums or self.names):
+            return ()
+        places = {(i if i >= 0 else before + len(args) + i) - before for i in self.nums}
+        found: list[tuple[int | str, object]] = [(i, a) for i, a in enumerate(args) if i in places]
+        found += [(k, kwargs[k]) for k in self.names if k in kwargs]
+        return tuple((place, box) for place, value in found if isinstance(box := _boxed(value), Static))
+
+    def _strictly(self, jitted: Callable[..., Any]) -> Callable[..., Any]:
+        """`jitted` with those static arguments in boxes that it would mix up."""
+        nums, named = self.nums, self.names
+        if not (nums or named):
+            return jitted
+
+        def run(*args: object, **kwargs: object) -> Any:
+            many, given = len(args), args
+            for i in nums:
+                if -many <= i < many and isinstance(args[i], MIXED_UP):
+                    at = i % many
+                    given = (*given[:at], _boxed(args[at]), *given[at + 1 :])
+            for name in named:
+                if name in kwargs and isinstance(kwargs[name], MIXED_UP):
+                    kwargs[name] = _boxed(kwargs[name])
+            try:
+                return jitted(*given, **kwargs)
+            except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
+                e.__traceback__ = outside(e.__traceback__)
+                raise
+
+        return run
 
     def rebuilt(self, call: Call, leaves: Sequence[ArrayLike]) -> tuple[Args, Kwargs]:
         """The arguments of a call like `call` with other leaves. Raises `ValueError` for more or fewer than it has."""
         rest, words = jax.tree_util.tree_unflatten(call.tree, leaves)
-        dynamic = iter(rest)
-        fixed = {k: v for k, v in call.kwargs.items() if type(v) is Static}
-        return tuple(a if type(a) is Static else next(dynamic) for a in call.args), {**words, **fixed}
+        dynamic, fixed = iter(rest), call.fixed
+        args = tuple(a if i in fixed else next(dynamic) for i, a in enumerate(call.args))
+        return args, {**words, **{k: v for k, v in call.kwargs.items() if k in fixed}}
 
     def keeping(self, count: int) -> Plain:
         """The same function, by which the first `count` arguments are never given away."""
@@ -182,47 +203,35 @@ class Plain:
 def _boxed(value: object) -> object:
     """A static argument in its box; one without a hash stays as it is, for `jax.jit` to refuse."""
     try:
-        return value if type(value) is Static else Static(value)
+        return Static(value)
     except TypeError:
         return value
 
 
-def _kept(
-    made: Callable[[Callable[..., object]], Callable[..., object]], fn: Callable[..., object]
-) -> tuple[Callable[..., object], bool]:
-    """What `made` makes of `fn`, and whether it was asked for `OFTEN` times before: one for each function, as JAX's
+def _kept(fn: Callable[..., object]) -> tuple[Callable[..., object], bool]:
+    """What `_alone` makes of `fn`, and whether it was asked for `OFTEN` times before: one for each function, as JAX's
     programs are, where that holds no arrays. It lives in the function's own dictionary, since it must go when the
     function does.
     """
     if not isinstance(fn, types.FunctionType) or fn.__closure__:
-        return made(fn), False
-    own, name = vars(fn), f"_xcoexec{made.__name__}"
+        return _alone(fn), False
+    own, name = vars(fn), "_xcoexec_alone"
     if getattr(own.get(name), "__wrapped__", None) is not fn:  # not made yet, or `functools.wraps` has copied another's
-        own[name] = made(fn)
+        own[name] = _alone(fn)
     inner = own[name]
     vars(inner)["asked"] = times = vars(inner).get("asked", 0) + 1
     return inner, times > OFTEN
 
 
-def _unboxed(fn: Callable[..., object]) -> Callable[..., object]:
-    """`fn` that takes its static arguments boxed."""
-
-    @functools.wraps(fn, updated=())
-    def inside(*args: object, **kwargs: object) -> object:
-        open_ = lambda a: a.value if type(a) is Static else a
-        return fn(*map(open_, args), **{k: open_(v) for k, v in kwargs.items()})
-
-    return inside
-
-
 def _alone(fn: Callable[..., object]) -> Callable[..., object]:
-    """`fn` in a function of its own: JAX keeps the programs of one function together, whoever compiled them, and here
-    they are counted (`CoPjitFunction`).
+    """`fn` in a function of its own, which opens boxes: JAX keeps the programs of one function together, whoever
+    compiled them, and here they are counted (`CoPjitFunction`).
     """
+    opened = lambda a: a.value if type(a) is Static else a
 
     @functools.wraps(fn, updated=())
     def inside(*args: object, **kwargs: object) -> object:
-        return fn(*args, **kwargs)
+        return fn(*map(opened, args), **{k: opened(v) for k, v in kwargs.items()})
 
     named = fn
     while isinstance(named, functools.partial):
@@ -230,6 +239,19 @@ def _alone(fn: Callable[..., object]) -> Callable[..., object]:
     inside.__name__ = str(getattr(named, "__name__", type(named).__name__))
     inside.__qualname__ = str(getattr(named, "__qualname__", inside.__name__))
     return inside
+
+
+def _static_places(given: Mapping[str, object], known: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions and names of static arguments, of a function with these parameters by position: what is not named
+    follows from the other; where both are, each stands for itself.
+    """
+    nums = indices(given.get("static_argnums"), "static_argnums")
+    named = names(given.get("static_argnames"), "static_argnames")
+    if given.get("static_argnums") is None:
+        nums = tuple(i for i, name in enumerate(known) if name in named)
+    elif given.get("static_argnames") is None:
+        named = frozenset(known[i] for i in nums if -len(known) <= i < len(known))
+    return nums, tuple(sorted(named))
 
 
 def _parameters(fn: Callable[..., object]) -> tuple[str, ...]:

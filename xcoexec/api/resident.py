@@ -83,7 +83,7 @@ class ResidentFunction(Directly, Generic[R]):
             rest = self._rest
             if rest is not None and (not self._apart or kinds(args, kwargs) == self._resting):
                 if rest.free or rest.takes(args, kwargs):
-                    out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
+                    out = rest.run(*self._on_device, *args, **kwargs)  # type: ignore[misc]
                     if rest.count() != rest.programs:
                         self._rest = None
                     elif rest.counts and rest.over():
@@ -127,7 +127,7 @@ class ResidentFunction(Directly, Generic[R]):
         return ResidentFunction, _DirectResidentFunction
 
     def _answering(self, rest: Rest) -> Callable[..., Any]:
-        return functools.partial(rest.jitted, *self._on_device)  # type: ignore[misc]
+        return functools.partial(rest.run, *self._on_device)  # type: ignore[misc]
 
     def _answered(self, session: Session | PlainSession, exe: Executable, leaves: Sequence[Any], kwargs: Kwargs) -> R:
         """The results of a call that a plan takes; whether the next ones need no look."""
@@ -163,7 +163,7 @@ class ResidentFunction(Directly, Generic[R]):
             there = lambda x: as_array(x) if isinstance(x, np.ndarray) else x
             with jax.ensure_compile_time_eval():  # also inside of a transformation the weights are arrays
                 self._on_device = tuple(jax.tree_util.tree_map(there, self.weights))
-        return self._plain(*self._on_device, *args, **kwargs)
+        return self._plain.run(*self._on_device, *args, **kwargs)
 
     def _find(self, args: Args, kwargs: Kwargs, call: Call) -> Session | PlainSession:
         """What runs these calls, made now if need be."""

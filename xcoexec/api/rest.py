@@ -15,16 +15,16 @@ QUIET = 64  # calls of a function that plain jax.jit has, behind which that is c
 
 
 class Rest:
-    """`jitted` answers so many calls (`left`) that need no look, while it has no more than these `programs`; `count`
-    says how many it has. `ends`: a caller's habit may become another one, and a call that it does not take is its end.
-    `direct`: behind `QUIET` of them `jitted` is called directly. `counts`: calls are counted. `gates`: of plannings
-    that go on behind them. `where`: only calls with an array on other devices there (None: all calls). `free`: it takes
-    all calls.
+    """`run` answers so many calls (`left`) that need no look, while `jax.jit` has no more than these `programs`;
+    `count` says how many it has. `ends`: a caller's habit may become another one, and a call that it does not take is
+    its end. `direct`: behind `QUIET` of them `run` is called directly. `counts`: calls are counted. `gates`: of
+    plannings that go on behind them. `where`: only calls with an array on other devices there (None: all calls).
+    `free`: it takes all calls.
     """
 
     __slots__ = (
         *("_all", "_left", "_where"),
-        *("count", "counts", "direct", "ends", "free", "gates", "jitted", "programs"),
+        *("count", "counts", "direct", "ends", "free", "gates", "programs", "run"),
     )
 
     def __init__(
@@ -35,12 +35,12 @@ class Rest:
         where: Elsewhere | None = None,
         direct: bool = False,
     ):
-        self.jitted, self.ends = plain.jitted, left != math.inf
+        self.run, self.ends = plain.run, left != math.inf
         self.gates, self._where, self.free = gates, where, not gates and where is None
         self.direct = direct and where is None and left > QUIET and single()
         self.counts = self.ends or self.direct
         self._all = self._left = QUIET if self.direct else left
-        self.count = self.jitted._cache_size
+        self.count = plain.jitted._cache_size
         self.programs = self.count()
 
     def takes(self, args: Args, kwargs: Kwargs) -> bool:
@@ -63,8 +63,6 @@ def rest_of(
     """The rest that all of a function's programs allow, or that calls which are found by `look` do; None where calls
     have to be looked at. `direct`: whether `jax.jit`'s function may be called directly.
     """
-    if plain.boxed:
-        return None
     found = tuple(entries)
     left = min(e.rest for e in found)
     if left:

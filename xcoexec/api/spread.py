@@ -134,7 +134,7 @@ class SeveralDevices(Generic[R]):
     def _traced(self, args: Args, kwargs: dict[str, object]) -> tuple[JitTrace, Call]:
         """A call with its weights, traced. Raises `BindError` for a function that has no parts."""
         call = self._plain.call((*self.weights, *args), kwargs)
-        made = trace_of(self._plain.jitted, call.args, call.kwargs)
+        made = trace_of(self._plain.ask("trace", call.args, call.kwargs))
         why = unfit(made, call, self._plain.given) or ("it gives its inputs away" if made.donated else "")
         if why:
             raise BindError(f"spread: got {self._function.name}: {why}; valid is a function without that.")
@@ -157,7 +157,7 @@ class SpreadFunction(SeveralDevices[R]):
     def __call__(self, *args: object, **kwargs: object) -> R:
         try:
             if self._function.stays_plain():
-                return cast(R, self._plain(*self.weights, *args, **kwargs))
+                return cast(R, self._plain.run(*self.weights, *args, **kwargs))
             chain, call = self._chain(args, kwargs)
             env = chain.begin(call.leaves)
             for step in chain.steps:
