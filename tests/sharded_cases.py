@@ -315,7 +315,10 @@ def quick() -> dict[str, bool]:
     for h in (f, g):
         h(TENSOR, put(X, WHOLE))
         h(TENSOR, put(X, WHOLE))
-    found = {"behind a plan": f._rest is not None, "alone": g._rest is not None}
+    h = xcoexec.jit(lambda p, x, n: mlp(p, x) * n, strategy="host", static_argnums=2)
+    h(TENSOR, put(X, WHOLE), 2.5)
+    h(TENSOR, put(X, WHOLE), 2.5)
+    found = {"behind a plan": f._rest is not None, "alone": g._rest is not None, "static": h._rest is not None}
     f(FREE, X)
     plan, seen = f._last, []
     f._call = lambda args, kwargs: seen.append(args)  # type: ignore[method-assign, assignment, func-returns-value]

@@ -119,6 +119,21 @@ def test_what_it_cannot_tell_is_left_to_a_closer_look(tree: Any) -> None:
     assert look_of((tree, X), {}, 1 if not isinstance(tree, list) else 2)[0] is None
 
 
+def test_static_values_are_known_by_themselves() -> None:
+    """Others need a closer look, equal ones too: `jax.jit` may have another program for them."""
+    plain = Plain(lambda w, n, x, mode: x, dict(static_argnums=1, static_argnames="mode"))
+    n, mode = (2.0, 3), Pair(0.5, "up")
+    call = plain.call(([ARRAYS[0]], n, X), {"mode": mode})
+    look = Look.of(call, Signature.of(call), [0])
+    assert look is not None and len(call.leaves) == 2
+    assert look.inputs(([ARRAYS[0]], n, X), {"mode": mode}) == [X]
+    for other in ((2, 3), (2.0, 4), 2.0, [2.0, 3], None, ARRAYS[1]):
+        assert look.inputs(([ARRAYS[0]], other, X), {"mode": mode}) is None
+        assert look.inputs(([ARRAYS[0]], n, X), {"mode": other}) is None
+    assert look.inputs(([ARRAYS[1]], n, X), {"mode": mode}) is None
+    assert look.inputs(([ARRAYS[0]], n, X), {}) is None and look.inputs(([ARRAYS[0]], n, X, mode), {}) is None
+
+
 def test_other_settings_of_jax_need_a_closer_look() -> None:
     look, _ = look_of((ARRAYS[0], X), {}, 1)
     assert look is not None
@@ -165,6 +180,10 @@ def test_calls_that_are_made_over_and_over_are_known_by_their_arrays() -> None:
         assert not usual.has(plain.call(args, {}))
     with jax.default_matmul_precision("highest"):
         assert not usual.has(plain.call(({"a": X}, X), {}))
+    plain = Plain(lambda x, n: x, dict(static_argnums=1))
+    usual = Usual.of(plain.call((X, 0.0), {}))
+    assert usual is not None and usual.has(plain.call((X + 1, 0.0), {}))
+    assert not any(usual.has(plain.call((X, n), {})) for n in (-0.0, 0, False))
 
 
 def test_the_kinds_of_arguments_are_those_of_their_first_leaves() -> None:

@@ -93,6 +93,19 @@ def test_most_calls_of_a_settled_plan_are_not_looked_at(bound: bool, monkeypatch
     assert asked._stretch is None or asked._stretch.session.current.lowered is not None
 
 
+@pytest.mark.parametrize("other", [3, 2.0, np.float32(2), True], ids=repr)
+def test_calls_with_a_static_argument(taken: list[bool], other: Any) -> None:
+    """Others than the one that a plan was made for are looked at."""
+    fn: Callable[..., Any] = lambda n, w, x: jnp.tanh(x @ w) / n
+    asked: Any = xcoexec.jit(fn, strategy="host", strict=True, static_argnums=0)
+    begin(functools.partial(asked, 2, W), asked)
+    for n, known in ((2, True), (other, False), (2, True)):
+        assert error(asked(n, W, Y), oracle(functools.partial(fn, n), W, Y)) < 1e-5
+        assert taken[-1] is known
+        begin(functools.partial(asked, 2, W), asked)
+    assert len(asked._entries) == 2
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -58,11 +58,12 @@ class Inside:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """Arguments (those by name behind those by position) of which some are all weights, and the others all inputs.
+    """Arguments (those by name behind those by position) of which some are static or all weights, and the others all
+    inputs.
 
-    `roots`: of each that is all weights its place, itself, and what it held (None for an array). `containers`: those
-    inside of these, with their `sizes`; `parents`, `places` and `children`: what lies where in them. `rest`: the places
-    of the others, `tree` and `keys` their structure and their leaves' types.
+    `roots`: of each of the former its place, itself, and what it held (None for an array and a static value).
+    `containers`: those inside of these, with their `sizes`; `parents`, `places` and `children`: what lies where in
+    them. `rest`: the places of the others, `tree` and `keys` their structure and their leaves' types.
     """
 
     names: tuple[str, ...]
@@ -81,20 +82,20 @@ class Look:
     @classmethod
     def of(cls, call: Call, signature: Signature, weights: Collection[int]) -> Look | None:
         """A look for calls like this one, whose leaves `weights` are weights; None where an argument has both, or is of
-        another kind than arrays in `CONTAINERS`, and where there are static arguments.
+        another kind than arrays in `CONTAINERS`.
         """
-        if call.static:
-            return None
         names = tuple(sorted(call.kwargs))
         values = (*call.args, *(call.kwargs[k] for k in names))
         known, at = set(weights), 0
+        static = call.fixed
+        fixed = {place for place, key in enumerate((*range(len(call.args)), *names)) if key in static}
         roots: list[tuple[int, Any]] = []
         rest: list[int] = []
         keys: list[Hashable] = []
         for place, value in enumerate(values):
-            size = len(jax.tree_util.tree_leaves(value))
+            size = 0 if place in fixed else len(jax.tree_util.tree_leaves(value))
             inside = known.intersection(range(at, at + size))
-            if size and len(inside) == size:
+            if place in fixed or (size and len(inside) == size):
                 roots.append((place, value))
             elif inside:
                 return None
@@ -102,9 +103,9 @@ class Look:
                 rest.append(place)
                 keys += signature.leaves[at : at + size]
             at += size
-        tops = [Inside.of(v) if type(v) in CONTAINERS else None for _, v in roots]
+        tops = [Inside.of(v) if type(v) in CONTAINERS and p not in fixed else None for p, v in roots]
         containers = _containers([v for x in tops if x is not None for v in x.values])
-        if containers is None or _containers([v for _, v in roots]) is None:
+        if containers is None or _containers([v for p, v in roots if p not in fixed]) is None:
             return None
         held = [(c, Inside.of(c)) for c in containers]
         return cls(
@@ -176,10 +177,8 @@ class Elsewhere:
     @classmethod
     def of(cls, call: Call) -> Elsewhere | None:
         """A look for calls with such a leaf where this one has it; None where it has none, or in a container that only
-        JAX knows, and where there are static arguments.
+        JAX knows.
         """
-        if call.static:
-            return None
         named: list[tuple[int | str, object]] = [*enumerate(call.args), *call.kwargs.items()]
         return next((cls(place, keys) for place, x in named if (keys := _away(x)) is not None), None)
 

@@ -114,18 +114,19 @@ class Usual(NamedTuple):
 
     tree: PyTreeDef
     leaves: list[Hashable]
+    static: Hashable
     configuration: Hashable
 
     @classmethod
     def of(cls, call: Call) -> Usual | None:
-        """Those of a call; None where a leaf is no array of JAX's, and where there are static arguments."""
-        if call.static or not all(type(x) is Array for x in call.leaves):
+        """Those of a call; None where a leaf is no array of JAX's."""
+        if not all(type(x) is Array for x in call.leaves):
             return None
-        return cls(call.tree, list(map(TYPE_AND_PLACE, call.leaves)), configuration())
+        return cls(call.tree, list(map(TYPE_AND_PLACE, call.leaves)), call.static, configuration())
 
     def has(self, call: Call) -> bool:
         """Whether a call is one of these."""
-        if call.tree != self.tree or not all([type(x) is Array for x in call.leaves]):
+        if call.tree != self.tree or call.static != self.static or not all([type(x) is Array for x in call.leaves]):
             return False
         return list(map(TYPE_AND_PLACE, call.leaves)) == self.leaves and configuration() == self.configuration
 
