@@ -127,7 +127,7 @@ def test_what_wraps_a_function_is_another_one() -> None:
     assert np.allclose(xcoexec.jit(twice)(w, x), 2 * xcoexec.jit(often)(w, x))
 
 
-def test_a_function_that_nobody_has_any_more_is_not_planned() -> None:
+def test_a_function_that_nobody_has_any_more_is_not_planned(own_cache: None) -> None:
     def closing(w: Any, x: Any) -> Any:
         return often(w, x) + len(X)
 
@@ -144,7 +144,7 @@ def test_a_function_that_nobody_has_any_more_is_not_planned() -> None:
     assert held() is None, "its planning would have needed the arrays of its first call"
 
 
-def test_who_waits_for_a_plan_waits_for_nothing_else() -> None:
+def test_who_waits_for_a_plan_waits_for_nothing_else(own_cache: None) -> None:
     fast = xcoexec.jit(lambda w, x: often(w, x), wait=False)
     fast(jnp.asarray(W), jnp.asarray(X))
     pending, began = fast._last.current, time.monotonic()
