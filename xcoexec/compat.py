@@ -187,14 +187,11 @@ def equations(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[JaxprEqn]:
 
 
 def numberless(jaxpr: Jaxpr) -> bool:
-    """Whether an argument, a result, or an operand or result of a loop, branch or call is of type float0. What is made
-    and read nowhere is not looked at.
+    """Whether an argument or a result is of type float0, or one of a loop, branch or call inside. What is made and read
+    nowhere is not looked at.
     """
-    empty = lambda vs: any(getattr(v.aval, "dtype", None) == jax.dtypes.float0 for v in vs)
-    if empty((*jaxpr.invars, *jaxpr.outvars)):
-        return True
-    inner = ((e, bodies(e)) for e in jaxpr.eqns)
-    return any(some and (empty((*e.invars, *e.outvars)) or any(map(numberless, some))) for e, some in inner)
+    empty = any(getattr(v.aval, "dtype", None) == jax.dtypes.float0 for v in (*jaxpr.invars, *jaxpr.outvars))
+    return empty or any(numberless(inner) for eqn in jaxpr.eqns for inner in bodies(eqn))
 
 
 def primitives(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:

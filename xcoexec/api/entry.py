@@ -290,8 +290,8 @@ class Entry:
         options, same = self._function.options, settings()
         devices = 1 if self._placed is None else len(self._placed.local)
         beginning = Beginning(made.closed, options.threads, devices)
-        sooner = not self._function.plain.often and beginning.with_plan()
-        if self._current is None and not self._moving and sooner:
+        new = self._current is None and not self._moving and not self._function.plain.often
+        if new and beginning.with_plan():
             try:
                 return self._recalled(made, call)
             except Absent:
