@@ -135,6 +135,38 @@ def test_winograd_residual_and_chain(how: str) -> None:
     assert error(got, oracle(fn, k, b, x)) < TOLERANCE
 
 
+BF16_UNIT = target().unit("bfloat16")
+
+
+@pytest.mark.skipif(BF16_UNIT is None, reason="a CPU without instructions for bf16")
+@pytest.mark.parametrize("how", conv.ALGORITHMS)
+@pytest.mark.parametrize("channels", [16, 33])
+def test_winograd_of_bf16(how: str, channels: int) -> None:
+    """Pairs of bf16 are faster products, Winograd's are fewer, in f32: between products of bf16, whose words its last
+    step writes, it has f32's error. Tiles are faster than both.
+    """
+
+    def fn(k: Any, b: Any, w: Any, x: Any) -> Any:
+        dot = lambda x, w: lax.dot_general(x, w, (((3,), (0,)), ((), ())), preferred_element_type=jnp.float32)
+        x = jax.nn.relu(dot(x.astype(w.dtype), w)).astype(w.dtype)
+        nhwc = ("NHWC", "HWIO", "NHWC")
+        y = lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=nhwc, preferred_element_type=jnp.float32)
+        return dot(jax.nn.relu(y + b).astype(w.dtype), w.T)
+
+    k, w = (a.astype(jnp.bfloat16) for a in (array(3, 3, channels, channels, seed=1), array(24, channels, seed=3)))
+    b, x = array(channels, seed=2), array(2, 7, 10, 24).astype(jnp.bfloat16).astype(jnp.float32)
+    got, ran = run_on(fn, k, b, w, x, isa=target(), how=how, weights=3)
+    rounded = lambda a: np.asarray(jnp.asarray(a, jnp.float32).astype(jnp.bfloat16), np.float64)
+    k, w, x = (np.asarray(a, np.float64) for a in (k, w, x))
+    first = rounded(np.maximum(x @ w, 0))
+    padded = np.pad(first, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    want = rounded(np.maximum(np.einsum("nhwcij,ijco->nhwo", windows, k) + np.asarray(b), 0)) @ w.T
+    assert error(got, want) < 2e-3  # what one element that is rounded to the other neighbour adds
+    assert any("winograd" in a for a in ran) == (how != "direct" and BF16_UNIT is not None and BF16_UNIT.step == 1)
+    assert channels % 2 or sum("narrow" in a for a in ran) <= 1, "words are written by the steps before"
+
+
 def _adversarial(kind: str, shape: tuple[int, ...]) -> np.ndarray:
     """Images that make the transforms cancel: alternating signs, one huge pixel, a ramp, a constant with noise."""
     rng = np.random.default_rng(0)

@@ -60,8 +60,8 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         return _by_weights(ctx, op, rest, geo, ctx.storage(x), w)
     rank, parts = len(geo.window), phases(geo)
     unit = None if by_vectors or parts else _unit(ctx, x, w, geo, whole)
-    sums = unit is None and winograd.eligible(op)  # else a unit for narrow words takes fewer passes over memory
-    how = ctx.choose((Group.of(op),), ALGORITHMS) if sums else "direct"
+    how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) and winograd.rival(unit) else "direct"
+    unit = unit if how == "direct" else None
     padding = _padded(op, around(geo, tuple(x.shape[d] for d in geo.image[2:])))
     spread = (1,) * rank if parts else geo.spread
     as_it_is = unit is not None and not unit.shift and not _few(geo, x.shape[geo.image[1]], unit)

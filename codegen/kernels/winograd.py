@@ -21,10 +21,11 @@ import numpy as np
 from ..native.build import Spec, family
 from ..program import Op, Value
 from ..rules.convolution import convolution, geometry
-from ..target import Target
-from .expressions import emit
+from ..target import MatrixUnit, Target
+from .expressions import emit_nodes
+from .gemm import results_of, stores_result
 from .nests import LAST, minimum, vectors
-from .simd import Builder, i64
+from .simd import STORED_BYTES, Builder, i64
 
 R = 3
 MACS_A_LANE, BYTES_A_SECOND = 3.4e9, 2.5e10  # by which `guess` goes: of a thread, and of all together
@@ -101,6 +102,13 @@ def eligible(op: Op) -> bool:
     return windows and ones and enough and not _exact(op.params.get("precision"))
 
 
+def rival(unit: MatrixUnit | None) -> bool:
+    """Whether products in f32, of which it takes fewer, may be faster than a unit's: than none, and than pairs of bf16,
+    which vectors multiply twice as fast as f32.
+    """
+    return unit is None or (unit.dtype == "bfloat16" and unit.step == 1)
+
+
 def _exact(precision: object) -> bool:
     """Whether JAX's precision, or one of several, asks for more than the usual one."""
     return any(
@@ -113,14 +121,15 @@ def guess(op: Op, threads: int, target: Target) -> str:
     """The algorithm that a convolution of constant weights most likely takes the fewest seconds with: by its products,
     with so many `threads`, and by the weights that are read, which are (m + 2)**2 matrices in the place of 9.
     """
-    conv = geometry(op)
+    conv, unit = geometry(op), target.unit(op.ins[0].dtype)
     planes, sizes = op.out.size // (conv.channels * math.prod(conv.sizes[-2:])), conv.sizes[-2:]
     matrix = conv.channels * conv.channels_in * math.prod(conv.window[:-2])
 
     def seconds(m: int) -> float:
         tiles, matrices = planes * math.prod(-(-n // m) for n in sizes), (m + R - 1) ** 2 if m > 1 else R * R
-        products = tiles * matrices * matrix / (MACS_A_LANE * target.vl * threads)
-        return products + 4 * matrices * matrix / BYTES_A_SECOND
+        at_once = unit.per if unit is not None and m == 1 else 1  # pairs of bf16
+        products = tiles * matrices * matrix / (MACS_A_LANE * target.vl * threads * at_once)
+        return products + 4 * matrices * matrix / (BYTES_A_SECOND * at_once)
 
     return min(("direct", 1), ("winograd2", 2), ("winograd4", 4), key=lambda found: seconds(found[1]))[0]
 
@@ -230,8 +239,9 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
     """("winograd_output", m, expr, kinds): A' M A of one tile [m, m, c] and the epilogue, cut off at the border of the
     result.
 
-    Operands: products, y, the epilogue's. Loops end in (tile row, tile column). Words: step between positions, OH, OW,
-    channels, y row step, y pixel step, then row and pixel step of each epilogue operand. Steps are bytes.
+    Operands: products, y, the epilogue's, of which those that are `Written` are forms of the result. Loops end in (tile
+    row, tile column). Words: step between positions, OH, OW, channels, y row step, y pixel step, then row and pixel
+    step of each epilogue operand. Steps are bytes.
     """
     _, m, expr, kinds = key
     n, at = m + R - 1, matrices(m).at
@@ -250,19 +260,29 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
         half = []
         for j in range(n):
             half.append(transform(v, at, [v.load(v.add(products, offset, v.mul(step, i * n + j))) for i in range(n)]))
-        shared = {k: read_operand(v, kind, bases[k], offset) for k, kind in enumerate(kinds) if kind in "cp"}
+        shared = {k: read_operand(v, kind, bases[k], offset) for k, kind in enumerate(kinds) if kind in ("c", "p")}
+
+        def finish(value: ir.Value, i: int, j: int) -> None:
+            place = lambda k: v.add(bases[k], v.mul(steps[k][0], i), v.mul(steps[k][1], j))
+
+            def operand(k: int) -> ir.Value:
+                if k == 0 or k - 1 in shared:
+                    return shared[k - 1] if k else value
+                return read_operand(v, kinds[k - 1], place(k - 1), offset)
+
+            nodes = emit_nodes(v, expr, operand, results_of(expr, kinds))
+            for k, kind in enumerate(kinds):
+                if isinstance(kind, tuple):
+                    share = v.b.sdiv(offset, i64(4 // STORED_BYTES[kind[0]]))
+                    v.store_as(nodes[kind[1]], v.add(place(k), share), kind[0])
+            if stores_result(kinds):
+                v.store(nodes[-1], v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, j)))
+
         for i in range(m):
             with v.b.if_then(v.b.icmp_signed("<", i64(i), rows)):
                 for j, value in enumerate(transform(v, at, [c[i] for c in half])):
                     with v.b.if_then(v.b.icmp_signed("<", i64(j), columns)):
-
-                        def operand(k: int, value: ir.Value = value, i: int = i, j: int = j) -> ir.Value:
-                            if k == 0 or k - 1 in shared:
-                                return shared[k - 1] if k else value
-                            pixel = v.add(bases[k - 1], v.mul(steps[k - 1][0], i), v.mul(steps[k - 1][1], j))
-                            return read_operand(v, kinds[k - 1], pixel, offset)
-
-                        v.store(emit(v, expr, operand), v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, j)))
+                        finish(value, i, j)
 
     vectors(v, v.ld64(words, 3), body)
     return v.finish()

@@ -22,6 +22,8 @@ from ..segment.strips import add_strips
 from .block_shapes import block_shape
 from .depthwise import Walk
 from .elementwise import nest
+from .forms import PassMaker, ending
+from .gemm import Written
 from .lanes import Lane, Product, operand_kind
 from .panels import Filters, packed
 from .product import Epilogue, add_gemm, pack_panels, panel_bytes
@@ -136,18 +138,40 @@ def transformed_image(ctx: Context, tiles: Tiles, geo: Walk) -> Lane:
 
 
 def _result(ctx: Context, tiles: Tiles, sums: Lane, y: Storage, tail: Epilogue) -> None:
-    """Appends the transform of the products, which writes the result."""
-    channels = y.shape[-1]
-    kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
+    """Appends the transform of the products, which writes the result, and forms of it where readers ask for them."""
+    number = len(ctx.steps)
+
+    def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
+        kept, first = len(results) > len(forms), len(results) - len(forms)
+        written = tuple((t, node, kept) for t, node in zip(forms, results[first:], strict=True))
+        ended = dataclasses.replace(tail, expr=ending(expr, results[0]) if kept else expr)
+        _transformed_back(ctx, tiles, sums, y, ended, written, outs[first:])
+
+    root = len(tail.expr) - 1
+    again(tail.expr, (root,), [(y, y.strides, 0)], ())
+    maker = PassMaker(ctx, number, tail.expr, root, (y, y.strides, 0), tail.operands, y.shape, again)
+    ctx.makers.note(number, maker)
+
+
+def _transformed_back(
+    ctx: Context,
+    tiles: Tiles,
+    sums: Lane,
+    y: Storage,
+    tail: Epilogue,
+    forms: tuple[Written, ...],
+    to: Sequence[Operand],
+) -> None:
+    """As `_result`, the step alone; `forms` of the result are written `to` places."""
+    channels, others = y.shape[-1], (*tail.operands, *to)
+    kinds = (*(operand_kind(walk[:-1], walk[-1]) for _, walk, _ in tail.operands), *forms)
     operands: list[Operand] = [(at_ref(sums.ref), tiles.rows(sums), 0), (y, tiles.pixels(y.strides), 0)]
-    operands += [(s, tiles.pixels(strides), offset) for s, strides, offset in tail.operands]
+    operands += [(s, tiles.pixels(walk), offset) for s, walk, offset in others]
     words = [sums.group, tiles.h, tiles.w, channels, *y.strides[2:4]]
-    words += [s for _, strides, _ in tail.operands for s in strides[2:4]]
-    kernel, work = (
-        Kernel(("winograd_output", tiles.m, tail.expr, kinds)),
-        tiles.positions * -(-channels // ctx.target.vl),
-    )
-    nest(ctx, kernel, words, tiles.loops, operands, 1, tiles.per_item(ctx), work)
+    words += [step for _, walk, _ in others for step in walk[2:4]]
+    kernel = Kernel(("winograd_output", tiles.m, tail.expr, kinds))
+    work = tiles.positions * -(-channels // ctx.target.vl)
+    nest(ctx, kernel, words, tiles.loops, operands, 1, tiles.per_item(ctx), work, forms=len(forms))
 
 
 def at_ref(ref: Ref) -> Storage:
