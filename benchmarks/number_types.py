@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import math
 import pathlib
 import time
 from collections.abc import Callable, Sequence
@@ -76,8 +77,8 @@ def onnxruntime(name: str, kind: str, batch: int, threads: int) -> tuple[Callabl
     return functools.partial(session.run, None, peers.ort_feeds(session, leaves)), {}
 
 
-def measure(name: str, batch: int, threads: int, kinds: Sequence[str]) -> dict[str, Any]:
-    """Median milliseconds of each contestant with their quartiles, what ran, and how far the results of each type are
+def measure(name: str, batch: int, threads: int, kinds: Sequence[str], others: Sequence[str]) -> dict[str, Any]:
+    """Median milliseconds of ours and of `others` with their quartiles, what ran, and how far the results of each type are
     from `jax.jit`'s of the same network (`apart`, of the largest value).
     """
     calls: dict[str, Callable[[], Any]] = {}
@@ -91,8 +92,9 @@ def measure(name: str, batch: int, threads: int, kinds: Sequence[str]) -> dict[s
         calls[f"xcoexec {kind}"] = lambda fast=fast, x=x: jax.block_until_ready(fast(x))
         families = [a for layer in fast.report().layers for a in layer.algorithm.split("+")]
         ran[f"xcoexec {kind}"] = {a: families.count(a) for a in sorted(set(families))}
-        calls[f"openvino {kind}"], ran[f"openvino {kind}"] = openvino(name, kind, batch, threads)
-        if kind != "bf16":  # for which ONNX Runtime has no kernels on CPUs
+        if "openvino" in others:
+            calls[f"openvino {kind}"], ran[f"openvino {kind}"] = openvino(name, kind, batch, threads)
+        if "onnxruntime" in others and kind != "bf16":  # for which ONNX Runtime has no kernels on CPUs
             calls[f"onnxruntime {kind}"], ran[f"onnxruntime {kind}"] = onnxruntime(name, kind, batch, threads)
     samples: dict[str, list[float]] = {}
     seconds = alternate(calls, ROUNDS, SECONDS, samples=samples)
@@ -113,7 +115,7 @@ def rows(record: dict[str, Any], kinds: Sequence[str]) -> list[list[str]]:
     found, ms = [], record["ms"]
     for kind in kinds:
         ours, theirs = ms[f"xcoexec {kind}"], [ms.get(f"{peer} {kind}") for peer in PEERS]
-        best = min(t for t in theirs if t is not None)
+        best = min((t for t in theirs if t is not None), default=math.nan)
         share = f"{ours / ms['xcoexec f32']:.2f}" if "xcoexec f32" in ms else "-"
         times = [f"{ours:.2f}", *("-" if t is None else f"{t:.2f}" for t in theirs), f"{ours / best:.2f}", share]
         most = max(record["ran"][f"xcoexec {kind}"].items(), key=lambda item: item[1])[0]
@@ -131,12 +133,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--batch", type=int, nargs="+", default=[1])
     parser.add_argument("--threads", type=int, default=config.threads(None))
+    parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
     lines = [list(HEAD)]
     for name in given.models:
         for batch in given.batch:
-            record = measure(name, batch, given.threads, given.kinds)
+            record = measure(name, batch, given.threads, given.kinds, given.peers)
             lines += rows(record, given.kinds)
             about = {"commit": commit(), "began": time.strftime("%Y-%m-%dT%H:%M:%S")}
             append(given.folder / "number_types.jsonl", {**record, **environment(), **about})
