@@ -78,8 +78,8 @@ def onnxruntime(name: str, kind: str, batch: int, threads: int) -> tuple[Callabl
 
 
 def measure(name: str, batch: int, threads: int, kinds: Sequence[str], others: Sequence[str]) -> dict[str, Any]:
-    """Median milliseconds of ours and of `others` with their quartiles, what ran, and how far the results of each type are
-    from `jax.jit`'s of the same network (`apart`, of the largest value).
+    """Median milliseconds of ours and of `others` with their quartiles, what ran, and how far the results of each type
+    are from `jax.jit`'s of the same network (`apart`, of the largest value).
     """
     calls: dict[str, Callable[[], Any]] = {}
     ran: dict[str, Any] = {}
