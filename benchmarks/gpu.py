@@ -1,7 +1,7 @@
 """Co-execution on a GPU: device-only `jax.jit`, host only and every strategy, alternating in one process.
 
     python -m benchmarks.gpu FOLDER [MODEL...] [--precision default highest] [--variants ...] [--input device host]
-                             [--batch 1 8]
+                             [--batch 1 8] [--type f32 bf16]
 
 Run it under `benchmarks/edge_slice` to let a small part of a large GPU stand for an edge GPU; the records say so.
 Variants beside the strategies leave out parts of EdgeNN: arrays always mapped or always copied, without intra- or
@@ -88,13 +88,16 @@ def where() -> str:
     return f"{jax.devices()[0].device_kind}{share}; {cores()}-core {target().cpu}; jax {jax.__version__}"
 
 
-def run(name: str, precision: str, variants: Sequence[str], place: str, batch: int = 1) -> dict[str, Any]:
-    """One record: seconds of every variant on the same weights and input, their errors against float64, the plans."""
+def run(
+    name: str, precision: str, variants: Sequence[str], place: str, batch: int = 1, dtype: str = "f32"
+) -> dict[str, Any]:
+    """One record: seconds of every variant on the same weights and input, their errors against float64, the plans.
+    `dtype`: of weights and input, f32 or bf16.
+    """
     entry = networks.get(name)
     with jax.default_matmul_precision(precision):
         apply = entry.module.apply
-        weights = entry.variables()
-        x = entry.example(batch)
+        weights, x = (networks.rounded if dtype == "bf16" else lambda v: v)((entry.variables(), entry.example(batch)))
         given = x if place == "device" else jax.tree_util.tree_map(np.asarray, x)
         plain = jax.jit(apply)
         finish: Callable[[Any], Any] = (
@@ -130,6 +133,7 @@ def run(name: str, precision: str, variants: Sequence[str], place: str, batch: i
     return {
         "model": name,
         "precision": precision,
+        "type": dtype,
         "input": place,
         "batch": batch,
         "machine": where(),
@@ -190,7 +194,8 @@ def summary(records: Sequence[dict[str, Any]], variants: Sequence[str]) -> list[
         times = [f"{s[k] * 1e3:.3f}" if k in s else "-" for k in ("jit", *variants)]
         flow = r["seconds_in_flight"]
         ratios = (s["jit"] / auto, single / auto, limit / auto, flow["jit"] / flow.get("auto", math.nan))
-        rows.append([r["model"], r["precision"], str(r["batch"]), r["input"], *times, *(f"{x:.2f}" for x in ratios)])
+        case = [r["model"], r["type"], r["precision"], str(r["batch"]), r["input"]]
+        rows.append([*case, *times, *(f"{x:.2f}" for x in ratios)])
     return rows
 
 
@@ -247,9 +252,11 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=USUAL, choices=tuple(VARIANTS))
     parser.add_argument("--input", nargs="+", default=("device",), choices=("device", "host"))
     parser.add_argument("--batch", nargs="+", type=int, default=(1,))
+    parser.add_argument("--type", nargs="+", default=("f32",), choices=("f32", "bf16"))
     args = on_gpu(parser)
     cases = [
-        (m, p, place, n)
+        (m, p, args.variants, place, n, t)
+        for t in args.type
         for p in args.precision
         for n in args.batch
         for place in args.input
@@ -257,13 +264,13 @@ def main() -> None:
     ]
     records = []
     with (args.folder / "gpu.jsonl").open("a") as out:
-        for m, p, place, n in track(cases, "gpu", console=Console(stderr=True)):
-            records.append(run(m, p, args.variants, place, n))
+        for case in track(cases, "gpu", console=Console(stderr=True)):
+            records.append(run(*case))
             out.write(json.dumps(records[-1]) + "\n")
             out.flush()
-    head = ("model", "precision", "batch", "input", "jit", *args.variants, *RATIOS)
+    head = ("model", "type", "precision", "batch", "input", "jit", *args.variants, *RATIOS)
     console = Console(width=200, record=True)
-    console.print(table(where(), head, summary(records, args.variants), right=range(4, len(head))))
+    console.print(table(where(), head, summary(records, args.variants), right=range(5, len(head))))
     title = f"where a call of {args.variants[-1]} goes (ms)"
     console.print(table(title, BUDGET, spent(records, args.variants[-1]), right=range(2, len(BUDGET))))
     for p in args.precision:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -189,3 +191,8 @@ NETWORKS = {
 def get(name: str) -> Entry:
     """A network of these, or a model of the package. Raises `ValueError` that lists the package's."""
     return NETWORKS.get(name) or models.get(name)
+
+
+def rounded(tree: Any) -> Any:
+    """The same arrays, those of f32 as bf16."""
+    return jax.tree_util.tree_map(lambda v: v.astype(jnp.bfloat16) if v.dtype == jnp.float32 else v, tree)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import xcoexec
@@ -31,7 +30,7 @@ from xcoexec.tools.lines import append
 from xcoexec.tools.machine import environment
 from xcoexec.tools.oracle import error
 
-from . import onnx_graphs, onnx_int8, openvino_graphs, peers
+from . import networks, onnx_graphs, onnx_int8, openvino_graphs, peers
 from .quantised import MODELS, quantised
 
 KINDS = ("f32", "bf16", "int8")
@@ -51,10 +50,7 @@ def network(name: str, batch: int, kind: str) -> tuple[Callable[..., Any], Any, 
         return *quantised(entry.module, x, static=True), x
     if kind == "f32":
         return entry.module.apply, weights, x
-    narrow = lambda tree: jax.tree_util.tree_map(
-        lambda v: v.astype(jnp.bfloat16) if v.dtype == jnp.float32 else v, tree
-    )
-    return entry.module.apply, narrow(weights), narrow(x)
+    return entry.module.apply, networks.rounded(weights), networks.rounded(x)
 
 
 def openvino(name: str, kind: str, batch: int, threads: int) -> tuple[Callable[[], Any], Any]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 import llvmlite.ir as ir
@@ -34,6 +35,7 @@ Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, 
 Multiply = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]  # (words of x, of the weights, sums) -> sums
 BEGIN = "begin"
 X, Y, OPERANDS = 0, 1, 2  # whose steps a walk over tiles has, in this order
+LINE = 64  # bytes of a cache line
 ROWS = 32  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
 ARGUMENTS = 13
@@ -112,6 +114,8 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     tap_bytes = v.mul(run, sides.row)
     with over_tiles(v, tiles) as on:
         x_on = on(X)
+        e_on = [on(OPERANDS + k) for k in range(len(kinds))]
+        _ask(v, kinds, mr, nv, es, e_on)
         block = Block(mr, nv, lanes if tail else None, ys, on(Y))
         start = partial_sums(v, block, first, _begun(v, block, kinds, es)) if near else [v.const(0.0)] * (mr * nv)
         with v.carry(ntaps, start) as (t, a, done):
@@ -129,9 +133,19 @@ def gemm(name: str, key: Spec, target: Target) -> str:
         sums = v.carried
         if not near:  # what blocks sum is added block by block: fewer roundings in long reductions
             sums = [v.b.fadd(a, p) for a, p in zip(sums, partial_sums(v, block, first), strict=True)]
-        e_on = [on(OPERANDS + k) for k in range(len(kinds))]
         finish(v, block, sums, Epilogue(expr, kinds, es, e_on), last)
     return v.finish()
+
+
+def _ask(v: Builder, kinds: Sequence[str | Written], mr: int, nv: int, rows: ir.Value, on: list[ir.Value]) -> None:
+    """Asks for what the epilogue of a tile reads besides: it lies in lines of many rows, which no CPU foresees, and
+    comes while the tile is summed.
+    """
+    for k, r in itertools.product(range(len(kinds)), range(mr)):
+        if kinds[k] in ("v", "h"):
+            nbytes = nv * v.vl * (4 if kinds[k] == "v" else STORED_BYTES["bfloat16"])
+            for line in range(0, nbytes, LINE):
+                v.prefetch(v.add(v.ld64(rows, k * ROWS + r), on[k], line))
 
 
 @contextlib.contextmanager
