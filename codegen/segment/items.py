@@ -37,7 +37,7 @@ def by_item(ctx: Context, at: int) -> int:
     if len(groups) < LEAST_GROUPS or most < LEAST_SHARE * ctx.threads * ctx.target.kept:
         return 0
     early = _run(ctx, at, items, READ_AGAIN_EARLY)
-    further = {WHOLE: fusible(groups), EARLY: LEAST_GROUPS <= len(early) < len(groups)}
+    further = {WHOLE: fusible(groups, ctx.target), EARLY: LEAST_GROUPS <= len(early) < len(groups)}
     how = ctx.choose(groups, (BATCH, ITEMS, *(name for name, differs in further.items() if differs)))
     if how == BATCH:
         return 0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..program import Group, Op, Unsupported, external
 from ..rules.convolution import Convolution, convolution
 from ..rules.products import few_rows, product
+from ..target import Target
 from .context import Context
 from .strips import STRIPS, Ranges, append
 
@@ -27,7 +28,7 @@ class Pattern:
     """
 
     count: int
-    fits: Callable[[Sequence[Group]], bool]
+    fits: Callable[[Sequence[Group], Target], bool]
     axes: Callable[[Sequence[Group]], tuple[int, ...]]
 
 
@@ -39,7 +40,7 @@ def fused(ctx: Context, at: int) -> int:
         groups = ctx.program.groups[at : at + pattern.count]
         if (
             len(groups) == pattern.count
-            and pattern.fits(groups)
+            and pattern.fits(groups, ctx.target)
             and _linear(ctx, groups)
             and weight_bytes(ctx, groups) <= WEIGHT_BYTES
         ):
@@ -55,10 +56,10 @@ def fused(ctx: Context, at: int) -> int:
     return 0
 
 
-def fusible(groups: Sequence[Group]) -> bool:
+def fusible(groups: Sequence[Group], target: Target) -> bool:
     """Whether a pattern fits some of these groups."""
     windows = ((p, groups[i : i + p.count]) for p in PATTERNS for i in range(len(groups) - p.count + 1))
-    return any(p.fits(window) for p, window in windows)
+    return any(p.fits(window, target) for p, window in windows)
 
 
 def weight_bytes(ctx: Context, groups: Sequence[Group]) -> int:
@@ -79,41 +80,43 @@ def _linear(ctx: Context, groups: Sequence[Group]) -> bool:
 # -- patterns ---------------------------------------------------------------------------------------
 
 
-def _on_images(op: Op) -> Convolution | None:
-    """The geometry of a convolution of channels-last images that is no transposed one, and none of int8: what lies
-    between these is bytes that one step writes as the next one reads them, which strips, measured alone, would not.
+def _on_images(op: Op, target: Target) -> Convolution | None:
+    """The geometry of a convolution of channels-last images that is no transposed one, and none of int8, nor of bf16
+    where the CPU multiplies these: what lies between such ones is words that one step writes as the next one reads
+    them, which strips, measured alone, would not.
     """
     conv = convolution(op)
     plain = conv is not None and not conv.transposed and conv.image == conv.result == (0, 3, 1, 2)
-    return conv if plain and op.out.dtype != "int32" else None
+    words = op.out.dtype == "int32" or (op.ins[0].dtype == "bfloat16" and target.unit("bfloat16") is not None)
+    return conv if plain and not words else None
 
 
-def _is_pointwise(op: Op) -> bool:
-    conv = _on_images(op)
+def _is_pointwise(op: Op, target: Target) -> bool:
+    conv = _on_images(op, target)
     return conv is not None and conv.groups == 1 and conv.pointwise
 
 
-def _is_grouped(op: Op) -> bool:
-    conv = _on_images(op)
+def _is_grouped(op: Op, target: Target) -> bool:
+    conv = _on_images(op, target)
     return conv is not None and conv.groups > 1
 
 
-def _bottleneck(groups: Sequence[Group]) -> bool:
+def _bottleneck(groups: Sequence[Group], target: Target) -> bool:
     a, b, c = (g.anchor for g in groups)
-    return _is_pointwise(a) and _is_grouped(b) and _is_pointwise(c)
+    return _is_pointwise(a, target) and _is_grouped(b, target) and _is_pointwise(c, target)
 
 
-def _separable(groups: Sequence[Group]) -> bool:
+def _separable(groups: Sequence[Group], target: Target) -> bool:
     a, b = (g.anchor for g in groups)
-    return _is_grouped(a) and _is_pointwise(b)
+    return _is_grouped(a, target) and _is_pointwise(b, target)
 
 
-def _expanded(groups: Sequence[Group]) -> bool:
+def _expanded(groups: Sequence[Group], target: Target) -> bool:
     a, b = (g.anchor for g in groups)
-    return _is_pointwise(a) and _is_grouped(b)
+    return _is_pointwise(a, target) and _is_grouped(b, target)
 
 
-def _attention(groups: Sequence[Group]) -> bool:
+def _attention(groups: Sequence[Group], target: Target) -> bool:
     """Scores, softmax and the weighted sum, all with the same leading batch dimensions (batch, head)."""
     a, b, c = groups
     first, last, softmax = a.anchor, c.anchor, {op.prim for op in b.ops}
