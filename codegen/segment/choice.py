@@ -29,7 +29,7 @@ COLD_BYTES = 1 << 22  # of weights and what is between groups, from which on cac
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
 #: another algorithm than the first replaces it when it takes less than this share of its time; of the time of calls of
 #: so many seconds, which are further from a clock's and a scheduler's noise
-GAIN, LONG_GAIN, LONG_SECONDS = 0.93, 0.95, 5e-3
+GAIN, LONG_GAIN, LONG_SECONDS = 0.93, 0.97, 5e-3
 _known: dict[str, str] = {}  # by the signature, which names all that a choice depends on
 
 
