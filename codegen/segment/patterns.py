@@ -80,40 +80,42 @@ def _linear(ctx: Context, groups: Sequence[Group]) -> bool:
 # -- patterns ---------------------------------------------------------------------------------------
 
 
-def _on_images(op: Op, target: Target) -> Convolution | None:
-    """The geometry of a convolution of channels-last images that is no transposed one, and none of int8, nor of bf16
-    where the CPU multiplies these: what lies between such ones is words that one step writes as the next one reads
-    them, which strips, measured alone, would not.
+def _on_images(op: Op) -> Convolution | None:
+    """The geometry of a convolution of channels-last images that is no transposed one, and none of int8: what lies
+    between these is bytes that one step writes as the next one reads them, which strips, measured alone, would not.
     """
     conv = convolution(op)
     plain = conv is not None and not conv.transposed and conv.image == conv.result == (0, 3, 1, 2)
-    words = op.out.dtype == "int32" or (op.ins[0].dtype == "bfloat16" and target.unit("bfloat16") is not None)
-    return conv if plain and not words else None
+    return conv if plain and op.out.dtype != "int32" else None
 
 
-def _is_pointwise(op: Op, target: Target) -> bool:
-    conv = _on_images(op, target)
+def _is_pointwise(op: Op) -> bool:
+    conv = _on_images(op)
     return conv is not None and conv.groups == 1 and conv.pointwise
 
 
-def _is_grouped(op: Op, target: Target) -> bool:
-    conv = _on_images(op, target)
+def _is_grouped(op: Op) -> bool:
+    conv = _on_images(op)
     return conv is not None and conv.groups > 1
 
 
 def _bottleneck(groups: Sequence[Group], target: Target) -> bool:
     a, b, c = (g.anchor for g in groups)
-    return _is_pointwise(a, target) and _is_grouped(b, target) and _is_pointwise(c, target)
+    return _is_pointwise(a) and _is_grouped(b) and _is_pointwise(c)
 
 
 def _separable(groups: Sequence[Group], target: Target) -> bool:
+    """Not of bf16 that vectors multiply: the step before writes such an image as bf16, for strips as f32, which takes
+    longer than they save. Tiles, which compute so much faster, gain by strips none the less.
+    """
     a, b = (g.anchor for g in groups)
-    return _is_grouped(a, target) and _is_pointwise(b, target)
+    unit = target.unit("bfloat16") if a.ins[0].dtype == "bfloat16" else None
+    return _is_grouped(a) and _is_pointwise(b) and (unit is None or unit.step > 1)
 
 
 def _expanded(groups: Sequence[Group], target: Target) -> bool:
     a, b = (g.anchor for g in groups)
-    return _is_pointwise(a, target) and _is_grouped(b, target)
+    return _is_pointwise(a) and _is_grouped(b)
 
 
 def _attention(groups: Sequence[Group], target: Target) -> bool:
