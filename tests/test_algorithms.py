@@ -561,9 +561,7 @@ def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("expand", [True, False])
 def test_strips_of_bf16(isa: Target, dtype: str, expand: bool) -> None:
-    """An image that is read by a depthwise convolution, and made by a step that writes it as bf16, is not f32 for strips
-    alone.
-    """
+    """An image that a depthwise convolution reads, and that a step makes as bf16, is not f32 for strips alone."""
     ws, x = _block_weights(8 if expand else 24, 24, 8, 3), array(1, 9, 9, 8 if expand else 24)
     rounded = tuple(w.astype(dtype) for w in ws)
     fn = lambda ws, x: _depthwise_block(expand, 1)(ws, x.astype(dtype)).astype(jnp.float32)

@@ -66,6 +66,7 @@ def test_plans(golden) -> None:
 VL = FIXED.vl
 KERNELS: dict[str, Spec] = {
     "gemm": gemm.spec(2, 1, False, RELU, ("c",)),
+    "gemm_asks": gemm.spec(2, 1, False, RELU, ("c",), asked=2),
     "gemm_tail": gemm.spec(1, 2, True, (("in", 0),), ()),
     "gemm_beside": gemm.spec(3, 2, True, (("in", 0),), (), walk=gemm.BESIDE),
     "elementwise": ("elementwise", RELU, ("v", "v", "s")),

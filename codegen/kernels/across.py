@@ -58,7 +58,7 @@ def pack(weights: np.ndarray, vl: int) -> np.ndarray:
 @family("across")
 def across(name: str, key: Spec, target: Target) -> str:
     """Arguments as of `gemm`."""
-    _, mr, channels, tail, expr, kinds, known, dtype, walk = key
+    _, mr, channels, tail, expr, kinds, known, dtype, walk, _ = key
     v = Builder(name, ARGUMENTS, target.vl)
     assert walk == NEAR and tail and not known and dtype == "float32" and channels < v.vl
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, walked, *_ = v.args
@@ -66,7 +66,7 @@ def across(name: str, key: Spec, target: Target) -> str:
     blocks, left = v.b.sdiv(run, i64(v.vl)), v.b.srem(run, i64(v.vl))
     there = v.b.select(v.b.icmp_signed(">", left, i64(0)), i64(1), i64(0))
     step, size = functools.partial(_step, v, pixels, channels), 4 * v.vl
-    with over_tiles(v, walked) as on:
+    with over_tiles(v, walked) as (_, on):
         x_on = on(gemm.X)
         with v.carry(ntaps, [v.const(0.0)] * (mr * channels)) as (t, a, done):
             at, wt = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on), v.add(w, v.mul(v.mul(t, run), 4 * channels))

@@ -38,6 +38,7 @@ X, Y, OPERANDS = 0, 1, 2  # whose steps a walk over tiles has, in this order
 LINE = 64  # bytes of a cache line
 ROWS = 32  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
+FEW_TILES = 3
 ARGUMENTS = 13
 DISTANCE = 16  # elements of a run before whose turn their lines are asked for
 LONG = 4 * DISTANCE  # of a run: what lies behind a short one is not read next
@@ -67,12 +68,30 @@ def spec(
     dtype: str = "float32",
     family: str = "gemm",
     walk: str = NEAR,
+    asked: int = 0,
 ) -> Spec:
-    """The micro-kernel of a block of the shape [mr, nv * VL]; `family`: that of the matrix unit.
+    """The micro-kernel of a block of the shape [mr, nv * VL]; `family`: that of the matrix unit; `asked`: see there.
 
     A run that is longer than `SHORT`, or that `UNROLL` divides, is left to the call.
     """
-    return (family, mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype, walk)
+    return (family, mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype, walk, asked)
+
+
+def asked(nbytes: int, tiles: int) -> int:
+    """Lines of the next panel that a kernel asks for with each `nbytes` of its own one, so that so many tiles bring all
+    of it; 0 for few of them, which read their panel about as fast as it comes.
+    """
+    return -(-nbytes // (LINE * tiles)) if tiles >= FEW_TILES else 0
+
+
+def ask(v: Builder, panel: ir.Value, nbytes: ir.Value, number: ir.Value, lines: int) -> None:
+    """Asks, into the second cache, for the lines from `number` times `lines` on of what lies behind a panel of so many
+    bytes: that is what the next work item reads, or the next block of the reduction.
+    """
+    at = v.mul(number, LINE * lines)
+    at = v.add(panel, nbytes, v.b.select(v.b.icmp_signed("<", at, nbytes), at, i64(0)))
+    for line in range(lines):
+        v.prefetch(v.add(at, LINE * line), 2)
 
 
 @family("gemm")
@@ -81,7 +100,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     (see `over_tiles`), bytes from one element of a run to the next, bytes of a row of the weights (the last two are
     read where `walk` is not NEAR). The addresses are those of the first tile.
     """
-    family, mr, nv, tail, expr, kinds, known, dtype, walk = key
+    family, mr, nv, tail, expr, kinds, known, dtype, walk, lines = key
     v = Builder(name, ARGUMENTS, target.vl)
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, element, row = v.args
     near = walk == NEAR
@@ -105,20 +124,25 @@ def gemm(name: str, key: Spec, target: Target) -> str:
             out += [multiply(x, bs[i], a[r * nv + i]) for i in range(nv)]
         return out
 
-    def summed(a: list[ir.Value], wt: ir.Value, tap: ir.Value) -> list[ir.Value]:
+    def summed(a: list[ir.Value], wt: ir.Value, tap: ir.Value, turn: ir.Value) -> list[ir.Value]:
         for k in range(known):
             a = step(multiply, a, *sides.at(v, wt, tap, i64(0), k))
-        return a if known else _reduce(v, functools.partial(step, multiply), a, wt, tap, run, sides)
+        behind = lambda k: ask(v, w, v.mul(ntaps, tap_bytes), v.add(v.mul(turn, v.b.sdiv(run, i64(UNROLL))), k), lines)
+        meanwhile = behind if lines else None
+        return (
+            a if known else _reduce(v, functools.partial(step, multiply), a, wt, tap, run, sides, meanwhile=meanwhile)
+        )
 
     run = i64(known) if known else run
     tap_bytes = v.mul(run, sides.row)
-    with over_tiles(v, tiles) as on:
+    with over_tiles(v, tiles) as (number, on):
         x_on = on(X)
         e_on = [on(OPERANDS + k) for k in range(len(kinds))]
         _ask(v, kinds, mr, nv, es, e_on)
         block = Block(mr, nv, lanes if tail else None, ys, on(Y))
         start = partial_sums(v, block, first, _begun(v, block, kinds, es)) if near else [v.const(0.0)] * (mr * nv)
         with v.carry(ntaps, start) as (t, a, done):
+            turn = v.add(v.mul(number, ntaps), t)
             if near:
                 tap, wt = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on), v.add(w, v.mul(t, tap_bytes))
             else:
@@ -127,9 +151,9 @@ def gemm(name: str, key: Spec, target: Target) -> str:
             if dtype == "uint8":
                 negative = any_negative(v, [v.add(x, tap) for x, _ in x_rows], run)
                 signed = functools.partial(_reduce, v, functools.partial(step, v.dot_bytes), a, wt, tap, run, sides, 1)
-                done(either(v, negative, signed, functools.partial(summed, a, wt, tap)))
+                done(either(v, negative, signed, functools.partial(summed, a, wt, tap, turn)))
             else:
-                done(summed(a, wt, tap))
+                done(summed(a, wt, tap, turn))
         sums = v.carried
         if not near:  # what blocks sum is added block by block: fewer roundings in long reductions
             sums = [v.b.fadd(a, p) for a, p in zip(sums, partial_sums(v, block, first), strict=True)]
@@ -149,16 +173,17 @@ def _ask(v: Builder, kinds: Sequence[str | Written], mr: int, nv: int, rows: ir.
 
 
 @contextlib.contextmanager
-def over_tiles(v: Builder, walk: ir.Value) -> Iterator[Callable[[int], ir.Value]]:
-    """The tiles of some rows of an image. Yields what says how many bytes on from the first tile's the present one's
-    addresses are: of `X`, `Y`, and the operands from `OPERANDS` on.
+def over_tiles(v: Builder, walk: ir.Value) -> Iterator[tuple[ir.Value, Callable[[int], ir.Value]]]:
+    """The tiles of some rows of an image. Yields the number of the present one, and what says how many bytes on from
+    the first tile's its addresses are: of `X`, `Y`, and the operands from `OPERANDS` on.
 
     Words of `walk`: rows of the image, tiles of each; then for each of these the bytes from a row, and from a tile, to
     the next.
     """
-    with v.loop(v.ld64(walk)) as line, v.loop(v.ld64(walk, 1)) as tile:
+    count = v.ld64(walk, 1)
+    with v.loop(v.ld64(walk)) as line, v.loop(count) as tile:
         steps = lambda k: (v.ld64(walk, 2 + 2 * k), v.ld64(walk, 3 + 2 * k))
-        yield lambda k: v.add(*map(v.b.mul, (line, tile), steps(k)))
+        yield v.add(v.mul(line, count), tile), lambda k: v.add(*map(v.b.mul, (line, tile), steps(k)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,10 +241,13 @@ def _reduce(
     run: ir.Value,
     sides: _Sides,
     unroll: int = UNROLL,
+    meanwhile: Callable[[ir.Value], None] | None = None,
 ) -> list[ir.Value]:
-    """A run whose length is only known at the call, `unroll` elements at a time."""
+    """A run whose length is only known at the call, `unroll` elements at a time; `meanwhile` is done with each."""
     blocks, rest = v.b.sdiv(run, i64(unroll)), v.b.srem(run, i64(unroll))
     with v.carry(blocks, acc) as (k, a, inner):
+        if meanwhile:
+            meanwhile(k)
         for u in range(unroll):
             a = step(a, *sides.at(v, w, x, v.mul(k, unroll), u))
         inner(a)

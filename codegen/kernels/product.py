@@ -193,7 +193,11 @@ def _append(
 
     def kernel(rows: int, vectors: int, lanes: int) -> Kernel:
         wide = lanes if unit is ACROSS else vectors
-        return Kernel(gemm.spec(max(rows, 1), wide, lanes != vl, expr, kinds, run, unit.dtype, unit.kernel, walk))
+        each, near = max(gemm.UNROLL, unit.step) * vectors * vl * 4, isinstance(weights, Ref) and unit is not ACROSS
+        lines = gemm.asked(each, cut.chunk) if near else 0
+        return Kernel(
+            gemm.spec(max(rows, 1), wide, lanes != vl, expr, kinds, run, unit.dtype, unit.kernel, walk, lines)
+        )
 
     rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
     rwords = cut.sum_words(rtable, walk)

@@ -143,7 +143,7 @@ def tiles(name: str, key: Spec, target: Target) -> str:
 
 def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, str], Tiles]) -> str:
     """The kernel's text; `tiles_of`: the tiles that multiply a type."""
-    _, mr, nv, tail, expr, kinds, known, dtype, walk = key
+    _, mr, nv, tail, expr, kinds, known, dtype, walk, lines = key
     v = Builder(name, ARGUMENTS, target.vl)
     heights = [mr] if mr <= ROWS else [-(-mr // 2), mr // 2]
     assert walk == NEAR and len(heights) * nv <= MOST and v.vl == WORDS and not known
@@ -153,7 +153,7 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
     even = functools.reduce(v.b.and_, (x.even for x in inputs))
     sums, blocks = v.local(mr * WORDS * nv), v.b.sdiv(run, i64(WORDS))
     t.begin(_rows(heights, nv))
-    with over_tiles(v, walked) as on:
+    with over_tiles(v, walked) as (number, on):
         x_on, y_on = on(gemm.X), on(gemm.Y)
         for i in range(len(heights) * nv):
             t.zero(i)
@@ -162,6 +162,9 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
             with v.b.if_else(even) as (evenly, anyhow):
                 for place, loads in ((evenly, [x.load for x in inputs]), (anyhow, [x.copy for x in inputs])):
                     with place, v.loop(blocks) as k:
+                        if lines:
+                            turn = v.add(v.mul(v.add(v.mul(number, ntaps), n), blocks), k)
+                            gemm.ask(v, w, v.mul(v.mul(ntaps, run), row), turn, lines)
                         _multiply(v, t, loads, v.add(at, v.mul(k, LINE)), v.add(wt, v.mul(k, WORDS * row)), nv)
         for j, i in itertools.product(range(len(heights)), range(nv)):
             t.store(j * nv + i, v.add(sums, j * heights[0] * row + i * LINE), i64(row))

@@ -8,371 +8,375 @@ entry:
   %".15" = inttoptr i64 %".1" to i64*
   %".16" = load i64, i64* %".15"
   %".17" = mul i64 %".7", 64
-  %".18" = inttoptr i64 %".11" to i64*
-  %".19" = load i64, i64* %".18"
+  %".18" = add i64 %".11", 8
+  %".19" = inttoptr i64 %".18" to i64*
+  %".20" = load i64, i64* %".19"
+  %".21" = inttoptr i64 %".11" to i64*
+  %".22" = load i64, i64* %".21"
   br label %"head"
 head:
-  %".21" = phi  i64 [0, %"entry"], [%".345", %"end.1"]
-  %".22" = icmp slt i64 %".21", %".19"
-  br i1 %".22", label %"body", label %"end"
+  %".24" = phi  i64 [0, %"entry"], [%".349", %"end.1"]
+  %".25" = icmp slt i64 %".24", %".22"
+  br i1 %".25", label %"body", label %"end"
 body:
-  %".24" = add i64 %".11", 8
-  %".25" = inttoptr i64 %".24" to i64*
-  %".26" = load i64, i64* %".25"
   br label %"head.1"
 end:
   ret void
 head.1:
-  %".28" = phi  i64 [0, %"body"], [%".343", %"end.5"]
-  %".29" = icmp slt i64 %".28", %".26"
+  %".28" = phi  i64 [0, %"body"], [%".347", %"end.5"]
+  %".29" = icmp slt i64 %".28", %".20"
   br i1 %".29", label %"body.1", label %"end.1"
 body.1:
-  %".31" = add i64 %".11", 16
-  %".32" = inttoptr i64 %".31" to i64*
-  %".33" = load i64, i64* %".32"
-  %".34" = add i64 %".11", 24
-  %".35" = inttoptr i64 %".34" to i64*
-  %".36" = load i64, i64* %".35"
-  %".37" = mul i64 %".21", %".33"
-  %".38" = mul i64 %".28", %".36"
-  %".39" = add i64 %".37", %".38"
-  %".40" = add i64 %".11", 32
-  %".41" = inttoptr i64 %".40" to i64*
-  %".42" = load i64, i64* %".41"
-  %".43" = add i64 %".11", 40
-  %".44" = inttoptr i64 %".43" to i64*
-  %".45" = load i64, i64* %".44"
-  %".46" = mul i64 %".21", %".42"
-  %".47" = mul i64 %".28", %".45"
-  %".48" = add i64 %".46", %".47"
-  %".49" = icmp ne i64 %".8", 0
-  br i1 %".49", label %"go", label %"again"
+  %".31" = mul i64 %".24", %".20"
+  %".32" = add i64 %".31", %".28"
+  %".33" = add i64 %".11", 16
+  %".34" = inttoptr i64 %".33" to i64*
+  %".35" = load i64, i64* %".34"
+  %".36" = add i64 %".11", 24
+  %".37" = inttoptr i64 %".36" to i64*
+  %".38" = load i64, i64* %".37"
+  %".39" = mul i64 %".24", %".35"
+  %".40" = mul i64 %".28", %".38"
+  %".41" = add i64 %".39", %".40"
+  %".42" = add i64 %".11", 32
+  %".43" = inttoptr i64 %".42" to i64*
+  %".44" = load i64, i64* %".43"
+  %".45" = add i64 %".11", 40
+  %".46" = inttoptr i64 %".45" to i64*
+  %".47" = load i64, i64* %".46"
+  %".48" = mul i64 %".24", %".44"
+  %".49" = mul i64 %".28", %".47"
+  %".50" = add i64 %".48", %".49"
+  %".51" = icmp ne i64 %".8", 0
+  br i1 %".51", label %"go", label %"again"
 end.1:
-  %".345" = add i64 %".21", 1
+  %".349" = add i64 %".24", 1
   br label %"head"
 again:
-  %".51" = inttoptr i64 %".3" to i64*
-  %".52" = load i64, i64* %".51"
-  %".53" = add i64 %".52", %".48"
-  %".54" = add i64 %".53", 0
-  %".55" = inttoptr i64 %".54" to <8 x float>*
-  %".56" = load <8 x float>, <8 x float>* %".55", align 4
-  %".57" = icmp ult i64 %".10", 8
-  %".58" = select  i1 %".57", i64 %".10", i64 8
-  %".59" = trunc i64 %".10" to i32
-  %".60" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".59", i32 0
-  %".61" = shufflevector <8 x i32> %".60", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".62" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".61"
-  %".63" = add i64 %".53", 32
-  %".64" = inttoptr i64 %".63" to <8 x float>*
-  %".65" = call <8 x float> @"llvm.masked.load.v8f32.p0"(<8 x float>* %".64", i32 4, <8 x i1> %".62", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>)
+  %".53" = inttoptr i64 %".3" to i64*
+  %".54" = load i64, i64* %".53"
+  %".55" = add i64 %".54", %".50"
+  %".56" = add i64 %".55", 0
+  %".57" = inttoptr i64 %".56" to <8 x float>*
+  %".58" = load <8 x float>, <8 x float>* %".57", align 4
+  %".59" = icmp ult i64 %".10", 8
+  %".60" = select  i1 %".59", i64 %".10", i64 8
+  %".61" = trunc i64 %".10" to i32
+  %".62" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".61", i32 0
+  %".63" = shufflevector <8 x i32> %".62", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".64" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".63"
+  %".65" = add i64 %".55", 32
+  %".66" = inttoptr i64 %".65" to <8 x float>*
+  %".67" = call <8 x float> @"llvm.masked.load.v8f32.p0"(<8 x float>* %".66", i32 4, <8 x i1> %".64", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>)
   br label %"go"
 go:
-  %".67" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".56", %"again"]
-  %".68" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".65", %"again"]
+  %".69" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".58", %"again"]
+  %".70" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".67", %"again"]
   br label %"head.2"
 head.2:
-  %".70" = phi  i64 [0, %"go"], [%".211", %"end.4"]
-  %".71" = phi  <8 x float> [%".67", %"go"], [%".185", %"end.4"]
-  %".72" = phi  <8 x float> [%".68", %"go"], [%".186", %"end.4"]
-  %".73" = icmp slt i64 %".70", %".6"
-  br i1 %".73", label %"body.2", label %"end.2"
+  %".72" = phi  i64 [0, %"go"], [%".215", %"end.4"]
+  %".73" = phi  <8 x float> [%".69", %"go"], [%".189", %"end.4"]
+  %".74" = phi  <8 x float> [%".70", %"go"], [%".190", %"end.4"]
+  %".75" = icmp slt i64 %".72", %".6"
+  br i1 %".75", label %"body.2", label %"end.2"
 body.2:
-  %".75" = mul i64 %".70", 8
-  %".76" = add i64 %".5", %".75"
-  %".77" = inttoptr i64 %".76" to i64*
-  %".78" = load i64, i64* %".77"
-  %".79" = add i64 %".78", %".39"
-  %".80" = mul i64 %".70", %".17"
-  %".81" = add i64 %".2", %".80"
-  %".82" = sdiv i64 %".7", 4
-  %".83" = srem i64 %".7", 4
+  %".77" = mul i64 %".32", %".6"
+  %".78" = add i64 %".77", %".72"
+  %".79" = mul i64 %".72", 8
+  %".80" = add i64 %".5", %".79"
+  %".81" = inttoptr i64 %".80" to i64*
+  %".82" = load i64, i64* %".81"
+  %".83" = add i64 %".82", %".41"
+  %".84" = mul i64 %".72", %".17"
+  %".85" = add i64 %".2", %".84"
+  %".86" = sdiv i64 %".7", 4
+  %".87" = srem i64 %".7", 4
   br label %"head.3"
 end.2:
-  %".213" = icmp ne i64 %".9", 0
-  br i1 %".213", label %"final", label %"partial"
+  %".217" = icmp ne i64 %".9", 0
+  br i1 %".217", label %"final", label %"partial"
 head.3:
-  %".85" = phi  i64 [0, %"body.2"], [%".174", %"body.3"]
-  %".86" = phi  <8 x float> [%".71", %"body.2"], [%".172", %"body.3"]
-  %".87" = phi  <8 x float> [%".72", %"body.2"], [%".173", %"body.3"]
-  %".88" = icmp slt i64 %".85", %".82"
-  br i1 %".88", label %"body.3", label %"end.3"
+  %".89" = phi  i64 [0, %"body.2"], [%".178", %"body.3"]
+  %".90" = phi  <8 x float> [%".73", %"body.2"], [%".176", %"body.3"]
+  %".91" = phi  <8 x float> [%".74", %"body.2"], [%".177", %"body.3"]
+  %".92" = icmp slt i64 %".89", %".86"
+  br i1 %".92", label %"body.3", label %"end.3"
 body.3:
-  %".90" = mul i64 %".85", 4
-  %".91" = mul i64 %".90", 64
-  %".92" = add i64 %".81", %".91"
-  %".93" = add i64 %".92", 0
-  %".94" = mul i64 %".90", 4
-  %".95" = add i64 %".79", %".94"
-  %".96" = add i64 %".95", 0
-  %".97" = add i64 %".93", 0
-  %".98" = inttoptr i64 %".97" to <8 x float>*
-  %".99" = load <8 x float>, <8 x float>* %".98", align 4
-  %".100" = add i64 %".93", 32
-  %".101" = inttoptr i64 %".100" to <8 x float>*
-  %".102" = load <8 x float>, <8 x float>* %".101", align 4
-  %".103" = add i64 %".16", %".96"
-  %".104" = add i64 %".103", 0
-  %".105" = inttoptr i64 %".104" to float*
-  %".106" = load float, float* %".105"
-  %".107" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".106", i32 0
-  %".108" = shufflevector <8 x float> %".107", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".109" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".108", <8 x float> %".99", <8 x float> %".86")
-  %".110" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".108", <8 x float> %".102", <8 x float> %".87")
-  %".111" = mul i64 %".85", 4
-  %".112" = mul i64 %".111", 64
-  %".113" = add i64 %".81", %".112"
-  %".114" = add i64 %".113", 64
-  %".115" = mul i64 %".111", 4
-  %".116" = add i64 %".79", %".115"
-  %".117" = add i64 %".116", 4
-  %".118" = add i64 %".114", 0
-  %".119" = inttoptr i64 %".118" to <8 x float>*
-  %".120" = load <8 x float>, <8 x float>* %".119", align 4
-  %".121" = add i64 %".114", 32
-  %".122" = inttoptr i64 %".121" to <8 x float>*
-  %".123" = load <8 x float>, <8 x float>* %".122", align 4
-  %".124" = add i64 %".16", %".117"
-  %".125" = add i64 %".124", 0
-  %".126" = inttoptr i64 %".125" to float*
-  %".127" = load float, float* %".126"
-  %".128" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".127", i32 0
-  %".129" = shufflevector <8 x float> %".128", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".130" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".129", <8 x float> %".120", <8 x float> %".109")
-  %".131" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".129", <8 x float> %".123", <8 x float> %".110")
-  %".132" = mul i64 %".85", 4
-  %".133" = mul i64 %".132", 64
-  %".134" = add i64 %".81", %".133"
-  %".135" = add i64 %".134", 128
-  %".136" = mul i64 %".132", 4
-  %".137" = add i64 %".79", %".136"
-  %".138" = add i64 %".137", 8
-  %".139" = add i64 %".135", 0
-  %".140" = inttoptr i64 %".139" to <8 x float>*
-  %".141" = load <8 x float>, <8 x float>* %".140", align 4
-  %".142" = add i64 %".135", 32
-  %".143" = inttoptr i64 %".142" to <8 x float>*
-  %".144" = load <8 x float>, <8 x float>* %".143", align 4
-  %".145" = add i64 %".16", %".138"
-  %".146" = add i64 %".145", 0
-  %".147" = inttoptr i64 %".146" to float*
-  %".148" = load float, float* %".147"
-  %".149" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".148", i32 0
-  %".150" = shufflevector <8 x float> %".149", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".151" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".150", <8 x float> %".141", <8 x float> %".130")
-  %".152" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".150", <8 x float> %".144", <8 x float> %".131")
-  %".153" = mul i64 %".85", 4
-  %".154" = mul i64 %".153", 64
-  %".155" = add i64 %".81", %".154"
-  %".156" = add i64 %".155", 192
-  %".157" = mul i64 %".153", 4
-  %".158" = add i64 %".79", %".157"
-  %".159" = add i64 %".158", 12
-  %".160" = add i64 %".156", 0
-  %".161" = inttoptr i64 %".160" to <8 x float>*
-  %".162" = load <8 x float>, <8 x float>* %".161", align 4
-  %".163" = add i64 %".156", 32
-  %".164" = inttoptr i64 %".163" to <8 x float>*
-  %".165" = load <8 x float>, <8 x float>* %".164", align 4
-  %".166" = add i64 %".16", %".159"
-  %".167" = add i64 %".166", 0
-  %".168" = inttoptr i64 %".167" to float*
-  %".169" = load float, float* %".168"
-  %".170" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".169", i32 0
-  %".171" = shufflevector <8 x float> %".170", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".172" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".171", <8 x float> %".162", <8 x float> %".151")
-  %".173" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".171", <8 x float> %".165", <8 x float> %".152")
-  %".174" = add i64 %".85", 1
+  %".94" = mul i64 %".89", 4
+  %".95" = mul i64 %".94", 64
+  %".96" = add i64 %".85", %".95"
+  %".97" = add i64 %".96", 0
+  %".98" = mul i64 %".94", 4
+  %".99" = add i64 %".83", %".98"
+  %".100" = add i64 %".99", 0
+  %".101" = add i64 %".97", 0
+  %".102" = inttoptr i64 %".101" to <8 x float>*
+  %".103" = load <8 x float>, <8 x float>* %".102", align 4
+  %".104" = add i64 %".97", 32
+  %".105" = inttoptr i64 %".104" to <8 x float>*
+  %".106" = load <8 x float>, <8 x float>* %".105", align 4
+  %".107" = add i64 %".16", %".100"
+  %".108" = add i64 %".107", 0
+  %".109" = inttoptr i64 %".108" to float*
+  %".110" = load float, float* %".109"
+  %".111" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".110", i32 0
+  %".112" = shufflevector <8 x float> %".111", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".113" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".112", <8 x float> %".103", <8 x float> %".90")
+  %".114" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".112", <8 x float> %".106", <8 x float> %".91")
+  %".115" = mul i64 %".89", 4
+  %".116" = mul i64 %".115", 64
+  %".117" = add i64 %".85", %".116"
+  %".118" = add i64 %".117", 64
+  %".119" = mul i64 %".115", 4
+  %".120" = add i64 %".83", %".119"
+  %".121" = add i64 %".120", 4
+  %".122" = add i64 %".118", 0
+  %".123" = inttoptr i64 %".122" to <8 x float>*
+  %".124" = load <8 x float>, <8 x float>* %".123", align 4
+  %".125" = add i64 %".118", 32
+  %".126" = inttoptr i64 %".125" to <8 x float>*
+  %".127" = load <8 x float>, <8 x float>* %".126", align 4
+  %".128" = add i64 %".16", %".121"
+  %".129" = add i64 %".128", 0
+  %".130" = inttoptr i64 %".129" to float*
+  %".131" = load float, float* %".130"
+  %".132" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".131", i32 0
+  %".133" = shufflevector <8 x float> %".132", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".134" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".133", <8 x float> %".124", <8 x float> %".113")
+  %".135" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".133", <8 x float> %".127", <8 x float> %".114")
+  %".136" = mul i64 %".89", 4
+  %".137" = mul i64 %".136", 64
+  %".138" = add i64 %".85", %".137"
+  %".139" = add i64 %".138", 128
+  %".140" = mul i64 %".136", 4
+  %".141" = add i64 %".83", %".140"
+  %".142" = add i64 %".141", 8
+  %".143" = add i64 %".139", 0
+  %".144" = inttoptr i64 %".143" to <8 x float>*
+  %".145" = load <8 x float>, <8 x float>* %".144", align 4
+  %".146" = add i64 %".139", 32
+  %".147" = inttoptr i64 %".146" to <8 x float>*
+  %".148" = load <8 x float>, <8 x float>* %".147", align 4
+  %".149" = add i64 %".16", %".142"
+  %".150" = add i64 %".149", 0
+  %".151" = inttoptr i64 %".150" to float*
+  %".152" = load float, float* %".151"
+  %".153" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".152", i32 0
+  %".154" = shufflevector <8 x float> %".153", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".155" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".154", <8 x float> %".145", <8 x float> %".134")
+  %".156" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".154", <8 x float> %".148", <8 x float> %".135")
+  %".157" = mul i64 %".89", 4
+  %".158" = mul i64 %".157", 64
+  %".159" = add i64 %".85", %".158"
+  %".160" = add i64 %".159", 192
+  %".161" = mul i64 %".157", 4
+  %".162" = add i64 %".83", %".161"
+  %".163" = add i64 %".162", 12
+  %".164" = add i64 %".160", 0
+  %".165" = inttoptr i64 %".164" to <8 x float>*
+  %".166" = load <8 x float>, <8 x float>* %".165", align 4
+  %".167" = add i64 %".160", 32
+  %".168" = inttoptr i64 %".167" to <8 x float>*
+  %".169" = load <8 x float>, <8 x float>* %".168", align 4
+  %".170" = add i64 %".16", %".163"
+  %".171" = add i64 %".170", 0
+  %".172" = inttoptr i64 %".171" to float*
+  %".173" = load float, float* %".172"
+  %".174" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".173", i32 0
+  %".175" = shufflevector <8 x float> %".174", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".176" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".175", <8 x float> %".166", <8 x float> %".155")
+  %".177" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".175", <8 x float> %".169", <8 x float> %".156")
+  %".178" = add i64 %".89", 1
   br label %"head.3"
 end.3:
-  %".176" = mul i64 %".82", 4
-  %".177" = mul i64 %".176", 64
-  %".178" = add i64 %".81", %".177"
-  %".179" = add i64 %".178", 0
-  %".180" = mul i64 %".176", 4
-  %".181" = add i64 %".79", %".180"
-  %".182" = add i64 %".181", 0
+  %".180" = mul i64 %".86", 4
+  %".181" = mul i64 %".180", 64
+  %".182" = add i64 %".85", %".181"
+  %".183" = add i64 %".182", 0
+  %".184" = mul i64 %".180", 4
+  %".185" = add i64 %".83", %".184"
+  %".186" = add i64 %".185", 0
   br label %"head.4"
 head.4:
-  %".184" = phi  i64 [0, %"end.3"], [%".209", %"body.4"]
-  %".185" = phi  <8 x float> [%".86", %"end.3"], [%".207", %"body.4"]
-  %".186" = phi  <8 x float> [%".87", %"end.3"], [%".208", %"body.4"]
-  %".187" = icmp slt i64 %".184", %".83"
-  br i1 %".187", label %"body.4", label %"end.4"
+  %".188" = phi  i64 [0, %"end.3"], [%".213", %"body.4"]
+  %".189" = phi  <8 x float> [%".90", %"end.3"], [%".211", %"body.4"]
+  %".190" = phi  <8 x float> [%".91", %"end.3"], [%".212", %"body.4"]
+  %".191" = icmp slt i64 %".188", %".87"
+  br i1 %".191", label %"body.4", label %"end.4"
 body.4:
-  %".189" = mul i64 %".184", 64
-  %".190" = add i64 %".179", %".189"
-  %".191" = add i64 %".190", 0
-  %".192" = mul i64 %".184", 4
-  %".193" = add i64 %".182", %".192"
-  %".194" = add i64 %".193", 0
-  %".195" = add i64 %".191", 0
-  %".196" = inttoptr i64 %".195" to <8 x float>*
-  %".197" = load <8 x float>, <8 x float>* %".196", align 4
-  %".198" = add i64 %".191", 32
-  %".199" = inttoptr i64 %".198" to <8 x float>*
-  %".200" = load <8 x float>, <8 x float>* %".199", align 4
-  %".201" = add i64 %".16", %".194"
-  %".202" = add i64 %".201", 0
-  %".203" = inttoptr i64 %".202" to float*
-  %".204" = load float, float* %".203"
-  %".205" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".204", i32 0
-  %".206" = shufflevector <8 x float> %".205", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".207" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".206", <8 x float> %".197", <8 x float> %".185")
-  %".208" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".206", <8 x float> %".200", <8 x float> %".186")
-  %".209" = add i64 %".184", 1
+  %".193" = mul i64 %".188", 64
+  %".194" = add i64 %".183", %".193"
+  %".195" = add i64 %".194", 0
+  %".196" = mul i64 %".188", 4
+  %".197" = add i64 %".186", %".196"
+  %".198" = add i64 %".197", 0
+  %".199" = add i64 %".195", 0
+  %".200" = inttoptr i64 %".199" to <8 x float>*
+  %".201" = load <8 x float>, <8 x float>* %".200", align 4
+  %".202" = add i64 %".195", 32
+  %".203" = inttoptr i64 %".202" to <8 x float>*
+  %".204" = load <8 x float>, <8 x float>* %".203", align 4
+  %".205" = add i64 %".16", %".198"
+  %".206" = add i64 %".205", 0
+  %".207" = inttoptr i64 %".206" to float*
+  %".208" = load float, float* %".207"
+  %".209" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".208", i32 0
+  %".210" = shufflevector <8 x float> %".209", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".211" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".210", <8 x float> %".201", <8 x float> %".189")
+  %".212" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".210", <8 x float> %".204", <8 x float> %".190")
+  %".213" = add i64 %".188", 1
   br label %"head.4"
 end.4:
-  %".211" = add i64 %".70", 1
+  %".215" = add i64 %".72", 1
   br label %"head.2"
 partial:
-  %".215" = inttoptr i64 %".3" to i64*
-  %".216" = load i64, i64* %".215"
-  %".217" = add i64 %".216", %".48"
-  %".218" = add i64 %".217", 0
-  %".219" = inttoptr i64 %".218" to <8 x float>*
-  store <8 x float> %".71", <8 x float>* %".219", align 4
-  %".221" = icmp ult i64 %".10", 8
-  %".222" = select  i1 %".221", i64 %".10", i64 8
-  %".223" = trunc i64 %".10" to i32
-  %".224" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".223", i32 0
-  %".225" = shufflevector <8 x i32> %".224", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".226" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".225"
-  %".227" = inttoptr i64 %".3" to i64*
-  %".228" = load i64, i64* %".227"
-  %".229" = add i64 %".228", %".48"
-  %".230" = add i64 %".229", 32
-  %".231" = inttoptr i64 %".230" to <8 x float>*
-  %".232" = and i64 %".222", 8
-  %".233" = icmp ne i64 %".232", 0
-  br i1 %".233", label %"partial.if", label %"partial.endif"
+  %".219" = inttoptr i64 %".3" to i64*
+  %".220" = load i64, i64* %".219"
+  %".221" = add i64 %".220", %".50"
+  %".222" = add i64 %".221", 0
+  %".223" = inttoptr i64 %".222" to <8 x float>*
+  store <8 x float> %".73", <8 x float>* %".223", align 4
+  %".225" = icmp ult i64 %".10", 8
+  %".226" = select  i1 %".225", i64 %".10", i64 8
+  %".227" = trunc i64 %".10" to i32
+  %".228" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".227", i32 0
+  %".229" = shufflevector <8 x i32> %".228", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".230" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".229"
+  %".231" = inttoptr i64 %".3" to i64*
+  %".232" = load i64, i64* %".231"
+  %".233" = add i64 %".232", %".50"
+  %".234" = add i64 %".233", 32
+  %".235" = inttoptr i64 %".234" to <8 x float>*
+  %".236" = and i64 %".226", 8
+  %".237" = icmp ne i64 %".236", 0
+  br i1 %".237", label %"partial.if", label %"partial.endif"
 final:
-  %".279" = inttoptr i64 %".3" to i64*
-  %".280" = load i64, i64* %".279"
-  %".281" = add i64 %".280", %".48"
-  %".282" = add i64 %".281", 0
-  %".283" = inttoptr i64 %".282" to <8 x float>*
-  store <8 x float> %".71", <8 x float>* %".283", align 4
-  %".285" = icmp ult i64 %".10", 8
-  %".286" = select  i1 %".285", i64 %".10", i64 8
-  %".287" = trunc i64 %".10" to i32
-  %".288" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".287", i32 0
-  %".289" = shufflevector <8 x i32> %".288", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".290" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".289"
-  %".291" = inttoptr i64 %".3" to i64*
-  %".292" = load i64, i64* %".291"
-  %".293" = add i64 %".292", %".48"
-  %".294" = add i64 %".293", 32
-  %".295" = inttoptr i64 %".294" to <8 x float>*
-  %".296" = and i64 %".286", 8
-  %".297" = icmp ne i64 %".296", 0
-  br i1 %".297", label %"final.if", label %"final.endif"
+  %".283" = inttoptr i64 %".3" to i64*
+  %".284" = load i64, i64* %".283"
+  %".285" = add i64 %".284", %".50"
+  %".286" = add i64 %".285", 0
+  %".287" = inttoptr i64 %".286" to <8 x float>*
+  store <8 x float> %".73", <8 x float>* %".287", align 4
+  %".289" = icmp ult i64 %".10", 8
+  %".290" = select  i1 %".289", i64 %".10", i64 8
+  %".291" = trunc i64 %".10" to i32
+  %".292" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".291", i32 0
+  %".293" = shufflevector <8 x i32> %".292", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".294" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".293"
+  %".295" = inttoptr i64 %".3" to i64*
+  %".296" = load i64, i64* %".295"
+  %".297" = add i64 %".296", %".50"
+  %".298" = add i64 %".297", 32
+  %".299" = inttoptr i64 %".298" to <8 x float>*
+  %".300" = and i64 %".290", 8
+  %".301" = icmp ne i64 %".300", 0
+  br i1 %".301", label %"final.if", label %"final.endif"
 end.5:
-  %".343" = add i64 %".28", 1
+  %".347" = add i64 %".28", 1
   br label %"head.1"
 partial.if:
-  %".235" = add i64 %".230", 0
-  %".236" = inttoptr i64 %".235" to <8 x float>*
-  store <8 x float> %".72", <8 x float>* %".236", align 4
+  %".239" = add i64 %".234", 0
+  %".240" = inttoptr i64 %".239" to <8 x float>*
+  store <8 x float> %".74", <8 x float>* %".240", align 4
   br label %"partial.endif"
 partial.endif:
-  %".239" = select  i1 %".233", i64 32, i64 0
-  %".240" = add i64 0, %".239"
-  %".241" = select  i1 %".233", <8 x float> %".72", <8 x float> %".72"
-  %".242" = and i64 %".222", 4
-  %".243" = icmp ne i64 %".242", 0
-  %".244" = shufflevector <8 x float> %".241", <8 x float> %".241", <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %".245" = shufflevector <8 x float> %".241", <8 x float> %".241", <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  br i1 %".243", label %"partial.endif.if", label %"partial.endif.endif"
+  %".243" = select  i1 %".237", i64 32, i64 0
+  %".244" = add i64 0, %".243"
+  %".245" = select  i1 %".237", <8 x float> %".74", <8 x float> %".74"
+  %".246" = and i64 %".226", 4
+  %".247" = icmp ne i64 %".246", 0
+  %".248" = shufflevector <8 x float> %".245", <8 x float> %".245", <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %".249" = shufflevector <8 x float> %".245", <8 x float> %".245", <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  br i1 %".247", label %"partial.endif.if", label %"partial.endif.endif"
 partial.endif.if:
-  %".247" = add i64 %".230", %".240"
-  %".248" = inttoptr i64 %".247" to <4 x float>*
-  store <4 x float> %".244", <4 x float>* %".248", align 4
+  %".251" = add i64 %".234", %".244"
+  %".252" = inttoptr i64 %".251" to <4 x float>*
+  store <4 x float> %".248", <4 x float>* %".252", align 4
   br label %"partial.endif.endif"
 partial.endif.endif:
-  %".251" = select  i1 %".243", i64 16, i64 0
-  %".252" = add i64 %".240", %".251"
-  %".253" = select  i1 %".243", <4 x float> %".245", <4 x float> %".244"
-  %".254" = and i64 %".222", 2
-  %".255" = icmp ne i64 %".254", 0
-  %".256" = shufflevector <4 x float> %".253", <4 x float> %".253", <2 x i32> <i32 0, i32 1>
-  %".257" = shufflevector <4 x float> %".253", <4 x float> %".253", <2 x i32> <i32 2, i32 3>
-  br i1 %".255", label %"partial.endif.endif.if", label %"partial.endif.endif.endif"
+  %".255" = select  i1 %".247", i64 16, i64 0
+  %".256" = add i64 %".244", %".255"
+  %".257" = select  i1 %".247", <4 x float> %".249", <4 x float> %".248"
+  %".258" = and i64 %".226", 2
+  %".259" = icmp ne i64 %".258", 0
+  %".260" = shufflevector <4 x float> %".257", <4 x float> %".257", <2 x i32> <i32 0, i32 1>
+  %".261" = shufflevector <4 x float> %".257", <4 x float> %".257", <2 x i32> <i32 2, i32 3>
+  br i1 %".259", label %"partial.endif.endif.if", label %"partial.endif.endif.endif"
 partial.endif.endif.if:
-  %".259" = add i64 %".230", %".252"
-  %".260" = inttoptr i64 %".259" to <2 x float>*
-  store <2 x float> %".256", <2 x float>* %".260", align 4
+  %".263" = add i64 %".234", %".256"
+  %".264" = inttoptr i64 %".263" to <2 x float>*
+  store <2 x float> %".260", <2 x float>* %".264", align 4
   br label %"partial.endif.endif.endif"
 partial.endif.endif.endif:
-  %".263" = select  i1 %".255", i64 8, i64 0
-  %".264" = add i64 %".252", %".263"
-  %".265" = select  i1 %".255", <2 x float> %".257", <2 x float> %".256"
-  %".266" = and i64 %".222", 1
-  %".267" = icmp ne i64 %".266", 0
-  %".268" = shufflevector <2 x float> %".265", <2 x float> %".265", <1 x i32> <i32 0>
-  %".269" = shufflevector <2 x float> %".265", <2 x float> %".265", <1 x i32> <i32 1>
-  br i1 %".267", label %"partial.endif.endif.endif.if", label %"partial.endif.endif.endif.endif"
+  %".267" = select  i1 %".259", i64 8, i64 0
+  %".268" = add i64 %".256", %".267"
+  %".269" = select  i1 %".259", <2 x float> %".261", <2 x float> %".260"
+  %".270" = and i64 %".226", 1
+  %".271" = icmp ne i64 %".270", 0
+  %".272" = shufflevector <2 x float> %".269", <2 x float> %".269", <1 x i32> <i32 0>
+  %".273" = shufflevector <2 x float> %".269", <2 x float> %".269", <1 x i32> <i32 1>
+  br i1 %".271", label %"partial.endif.endif.endif.if", label %"partial.endif.endif.endif.endif"
 partial.endif.endif.endif.if:
-  %".271" = add i64 %".230", %".264"
-  %".272" = inttoptr i64 %".271" to <1 x float>*
-  store <1 x float> %".268", <1 x float>* %".272", align 4
+  %".275" = add i64 %".234", %".268"
+  %".276" = inttoptr i64 %".275" to <1 x float>*
+  store <1 x float> %".272", <1 x float>* %".276", align 4
   br label %"partial.endif.endif.endif.endif"
 partial.endif.endif.endif.endif:
-  %".275" = select  i1 %".267", i64 4, i64 0
-  %".276" = add i64 %".264", %".275"
-  %".277" = select  i1 %".267", <1 x float> %".269", <1 x float> %".268"
+  %".279" = select  i1 %".271", i64 4, i64 0
+  %".280" = add i64 %".268", %".279"
+  %".281" = select  i1 %".271", <1 x float> %".273", <1 x float> %".272"
   br label %"end.5"
 final.if:
-  %".299" = add i64 %".294", 0
-  %".300" = inttoptr i64 %".299" to <8 x float>*
-  store <8 x float> %".72", <8 x float>* %".300", align 4
+  %".303" = add i64 %".298", 0
+  %".304" = inttoptr i64 %".303" to <8 x float>*
+  store <8 x float> %".74", <8 x float>* %".304", align 4
   br label %"final.endif"
 final.endif:
-  %".303" = select  i1 %".297", i64 32, i64 0
-  %".304" = add i64 0, %".303"
-  %".305" = select  i1 %".297", <8 x float> %".72", <8 x float> %".72"
-  %".306" = and i64 %".286", 4
-  %".307" = icmp ne i64 %".306", 0
-  %".308" = shufflevector <8 x float> %".305", <8 x float> %".305", <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %".309" = shufflevector <8 x float> %".305", <8 x float> %".305", <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  br i1 %".307", label %"final.endif.if", label %"final.endif.endif"
+  %".307" = select  i1 %".301", i64 32, i64 0
+  %".308" = add i64 0, %".307"
+  %".309" = select  i1 %".301", <8 x float> %".74", <8 x float> %".74"
+  %".310" = and i64 %".290", 4
+  %".311" = icmp ne i64 %".310", 0
+  %".312" = shufflevector <8 x float> %".309", <8 x float> %".309", <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %".313" = shufflevector <8 x float> %".309", <8 x float> %".309", <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  br i1 %".311", label %"final.endif.if", label %"final.endif.endif"
 final.endif.if:
-  %".311" = add i64 %".294", %".304"
-  %".312" = inttoptr i64 %".311" to <4 x float>*
-  store <4 x float> %".308", <4 x float>* %".312", align 4
+  %".315" = add i64 %".298", %".308"
+  %".316" = inttoptr i64 %".315" to <4 x float>*
+  store <4 x float> %".312", <4 x float>* %".316", align 4
   br label %"final.endif.endif"
 final.endif.endif:
-  %".315" = select  i1 %".307", i64 16, i64 0
-  %".316" = add i64 %".304", %".315"
-  %".317" = select  i1 %".307", <4 x float> %".309", <4 x float> %".308"
-  %".318" = and i64 %".286", 2
-  %".319" = icmp ne i64 %".318", 0
-  %".320" = shufflevector <4 x float> %".317", <4 x float> %".317", <2 x i32> <i32 0, i32 1>
-  %".321" = shufflevector <4 x float> %".317", <4 x float> %".317", <2 x i32> <i32 2, i32 3>
-  br i1 %".319", label %"final.endif.endif.if", label %"final.endif.endif.endif"
+  %".319" = select  i1 %".311", i64 16, i64 0
+  %".320" = add i64 %".308", %".319"
+  %".321" = select  i1 %".311", <4 x float> %".313", <4 x float> %".312"
+  %".322" = and i64 %".290", 2
+  %".323" = icmp ne i64 %".322", 0
+  %".324" = shufflevector <4 x float> %".321", <4 x float> %".321", <2 x i32> <i32 0, i32 1>
+  %".325" = shufflevector <4 x float> %".321", <4 x float> %".321", <2 x i32> <i32 2, i32 3>
+  br i1 %".323", label %"final.endif.endif.if", label %"final.endif.endif.endif"
 final.endif.endif.if:
-  %".323" = add i64 %".294", %".316"
-  %".324" = inttoptr i64 %".323" to <2 x float>*
-  store <2 x float> %".320", <2 x float>* %".324", align 4
+  %".327" = add i64 %".298", %".320"
+  %".328" = inttoptr i64 %".327" to <2 x float>*
+  store <2 x float> %".324", <2 x float>* %".328", align 4
   br label %"final.endif.endif.endif"
 final.endif.endif.endif:
-  %".327" = select  i1 %".319", i64 8, i64 0
-  %".328" = add i64 %".316", %".327"
-  %".329" = select  i1 %".319", <2 x float> %".321", <2 x float> %".320"
-  %".330" = and i64 %".286", 1
-  %".331" = icmp ne i64 %".330", 0
-  %".332" = shufflevector <2 x float> %".329", <2 x float> %".329", <1 x i32> <i32 0>
-  %".333" = shufflevector <2 x float> %".329", <2 x float> %".329", <1 x i32> <i32 1>
-  br i1 %".331", label %"final.endif.endif.endif.if", label %"final.endif.endif.endif.endif"
+  %".331" = select  i1 %".323", i64 8, i64 0
+  %".332" = add i64 %".320", %".331"
+  %".333" = select  i1 %".323", <2 x float> %".325", <2 x float> %".324"
+  %".334" = and i64 %".290", 1
+  %".335" = icmp ne i64 %".334", 0
+  %".336" = shufflevector <2 x float> %".333", <2 x float> %".333", <1 x i32> <i32 0>
+  %".337" = shufflevector <2 x float> %".333", <2 x float> %".333", <1 x i32> <i32 1>
+  br i1 %".335", label %"final.endif.endif.endif.if", label %"final.endif.endif.endif.endif"
 final.endif.endif.endif.if:
-  %".335" = add i64 %".294", %".328"
-  %".336" = inttoptr i64 %".335" to <1 x float>*
-  store <1 x float> %".332", <1 x float>* %".336", align 4
+  %".339" = add i64 %".298", %".332"
+  %".340" = inttoptr i64 %".339" to <1 x float>*
+  store <1 x float> %".336", <1 x float>* %".340", align 4
   br label %"final.endif.endif.endif.endif"
 final.endif.endif.endif.endif:
-  %".339" = select  i1 %".331", i64 4, i64 0
-  %".340" = add i64 %".328", %".339"
-  %".341" = select  i1 %".331", <1 x float> %".333", <1 x float> %".332"
+  %".343" = select  i1 %".335", i64 4, i64 0
+  %".344" = add i64 %".332", %".343"
+  %".345" = select  i1 %".335", <1 x float> %".337", <1 x float> %".336"
   br label %"end.5"
 }
 
