@@ -13,7 +13,9 @@ import shutil
 import stat
 import subprocess
 import sys
-from typing import Any
+import types
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xcoexec.codegen.native import build, children, objects
+from xcoexec.codegen.runtime import host
 from xcoexec.codegen.store import disk, schema
 from xcoexec.codegen.target import target
 from xcoexec.measure import records
@@ -414,6 +417,8 @@ def test_processes_that_write_the_same_record(cache: pathlib.Path) -> None:
     """Readers meet one whole record or the other, never a mixture and never none."""
     code = """
 import sys
+import types
+from collections.abc import Callable
 from xcoexec.codegen.store.disk import Record
 from xcoexec.codegen.store.schema import Number, Row
 record, me = Record("numbers", Row((), Number())), float(sys.argv[1])
@@ -786,3 +791,16 @@ def test_without_room_for_a_temporary_folder(
     assert "kernels are compiled in this process: [Errno 28]" in caplog.text
     assert build.kernel_address(specs[0], target())
     build.start_native.cache_clear()
+
+
+def test_what_a_race_calls_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that gives idle memory back compiles nothing: what it needs is among what every planning begins with."""
+    asked: list[tuple[str, str, str]] = []
+
+    def function(name: str, arguments: int, module: str = "team") -> Callable[..., int]:
+        asked.append(("native", module, name))
+        return lambda *_: 0
+
+    monkeypatch.setattr(host, "function", function)
+    host.give_idle_back(cast("Any", types.SimpleNamespace(address=0)))
+    assert asked and set(asked) <= set(build.NATIVE)

@@ -338,7 +338,7 @@ NATIVE: tuple[Spec, ...] = tuple(
     ("native", *x)
     for x in (
         *(("drivers", f"{name}_driver") for name in ("gemm", "nest", "strips", "loop")),
-        *(("team", name) for name in ("handler", "stamp", "worker", "release", "adopt")),
+        *(("team", name) for name in ("handler", "stamp", "worker", "release", "adopt", "swap")),
     )
 )
 #: those that only host calls of a device program need
@@ -347,7 +347,6 @@ CALLS: tuple[Spec, ...] = tuple(
     for x in (
         *(("calls", name) for name in ("start", "join", "tick", "fetch", "fetched", "hold", "leave")),
         *(("serving", name) for name in ("serve", "park", "reserve")),
-        ("team", "swap"),
     )
 )
 
