@@ -38,7 +38,7 @@ X, Y, OPERANDS = 0, 1, 2  # whose steps a walk over tiles has, in this order
 LINE = 64  # bytes of a cache line
 ROWS = 32  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
-FEW_TILES = 3
+FEW_TILES = 3  # from which on a panel is read more often than it comes
 ARGUMENTS = 13
 DISTANCE = 16  # elements of a run before whose turn their lines are asked for
 LONG = 4 * DISTANCE  # of a run: what lies behind a short one is not read next
@@ -125,20 +125,20 @@ def gemm(name: str, key: Spec, target: Target) -> str:
         return out
 
     def summed(a: list[ir.Value], wt: ir.Value, tap: ir.Value, turn: ir.Value) -> list[ir.Value]:
-        for k in range(known):
-            a = step(multiply, a, *sides.at(v, wt, tap, i64(0), k))
+        if known:
+            for k in range(known):
+                a = step(multiply, a, *sides.at(v, wt, tap, i64(0), k))
+            return a
         behind = lambda k: ask(v, w, v.mul(ntaps, tap_bytes), v.add(v.mul(turn, v.b.sdiv(run, i64(UNROLL))), k), lines)
         meanwhile = behind if lines else None
-        return (
-            a if known else _reduce(v, functools.partial(step, multiply), a, wt, tap, run, sides, meanwhile=meanwhile)
-        )
+        return _reduce(v, functools.partial(step, multiply), a, wt, tap, run, sides, meanwhile=meanwhile)
 
     run = i64(known) if known else run
     tap_bytes = v.mul(run, sides.row)
     with over_tiles(v, tiles) as (number, on):
         x_on = on(X)
         e_on = [on(OPERANDS + k) for k in range(len(kinds))]
-        _ask(v, kinds, mr, nv, es, e_on)
+        _ask_beside(v, kinds, mr, nv, es, e_on)
         block = Block(mr, nv, lanes if tail else None, ys, on(Y))
         start = partial_sums(v, block, first, _begun(v, block, kinds, es)) if near else [v.const(0.0)] * (mr * nv)
         with v.carry(ntaps, start) as (t, a, done):
@@ -161,7 +161,9 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     return v.finish()
 
 
-def _ask(v: Builder, kinds: Sequence[str | Written], mr: int, nv: int, rows: ir.Value, on: list[ir.Value]) -> None:
+def _ask_beside(
+    v: Builder, kinds: Sequence[str | Written], mr: int, nv: int, rows: ir.Value, on: Sequence[ir.Value]
+) -> None:
     """Asks for what the epilogue of a tile reads besides: it lies in lines of many rows, which no CPU foresees, and
     comes while the tile is summed.
     """
