@@ -38,7 +38,6 @@ X, Y, OPERANDS = 0, 1, 2  # whose steps a walk over tiles has, in this order
 LINE = 64  # bytes of a cache line
 ROWS = 32  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
-FEW_TILES = 3  # from which on a panel is read more often than it comes
 ARGUMENTS = 13
 DISTANCE = 16  # elements of a run before whose turn their lines are asked for
 LONG = 4 * DISTANCE  # of a run: what lies behind a short one is not read next
@@ -79,9 +78,9 @@ def spec(
 
 def asked(nbytes: int, tiles: int) -> int:
     """Lines of the next panel that a kernel asks for with each `nbytes` of its own one, so that so many tiles bring all
-    of it; 0 for few of them, which read their panel about as fast as it comes.
+    of it.
     """
-    return -(-nbytes // (LINE * tiles)) if tiles >= FEW_TILES else 0
+    return -(-nbytes // (LINE * tiles))
 
 
 def ask(v: Builder, panel: ir.Value, nbytes: ir.Value, number: ir.Value, lines: int) -> None:

@@ -30,6 +30,7 @@ EACH = 6  # work items for each thread, at most
 WAITED = 1.0  # of an item's time, for which threads wait for the last one
 FAR_BYTES = 4.0  # a cycle that a thread of many gets from other cores' caches and from memory (measured: 16 of a Xeon)
 NEAR_BYTES = 16.0  # the same of a thread alone
+FEW_TILES = 3  # fewer of matrix tiles ask for nothing
 EVEN = 1.25  # times as many tiles, at most, for those of which the pixels lie evenly apart
 TILE_WORDS = 100.0  # products of words a cycle that tiles come to (measured: 40 % of what they do without loads)
 
@@ -193,11 +194,16 @@ def _append(
 
     def kernel(rows: int, vectors: int, lanes: int) -> Kernel:
         wide = lanes if unit is ACROSS else vectors
-        each, near = max(gemm.UNROLL, unit.step) * vectors * vl * 4, isinstance(weights, Ref) and unit is not ACROSS
-        lines = gemm.asked(each, cut.chunk) if near else 0
         return Kernel(
-            gemm.spec(max(rows, 1), wide, lanes != vl, expr, kinds, run, unit.dtype, unit.kernel, walk, lines)
+            gemm.spec(max(rows, 1), wide, lanes != vl, expr, kinds, run, unit.dtype, unit.kernel, walk, lines(vectors))
         )
+
+    def lines(vectors: int) -> int:
+        """Of the next panel that are asked for."""
+        few = unit.step > 1 and cut.chunk < FEW_TILES
+        if few or unit is ACROSS or not isinstance(weights, Ref):
+            return 0
+        return gemm.asked(max(gemm.UNROLL, unit.step) * vectors * vl * 4, cut.chunk)
 
     rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
     rwords = cut.sum_words(rtable, walk)
