@@ -16,7 +16,9 @@ from jax import lax
 
 from xcoexec.codegen.kernels import conv, product, winograd, winograd_steps
 from xcoexec.codegen.kernels.digits import packed_of
+from xcoexec.codegen.program import Group, Op, Value
 from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment import patterns
 from xcoexec.codegen.segment.cuts import Cut
 from xcoexec.codegen.segment.steps import Kernel
 from xcoexec.codegen.target import Target, target
@@ -541,6 +543,12 @@ def test_strips_of_many_images_are_cut_three_times(turned: bool) -> None:
     rows = len({start for axis, start in seen if axis == 1}) or 1
     images = [start for axis, start in seen if axis == 0]
     assert len(images) == rows * (3 + 9 if turned else 3)
+
+
+def test_no_strips_behind_what_reads_nothing() -> None:
+    numbers, out = Value((8,), "float32"), Value((8,), "float32")
+    groups = Group.of(Op("iota", (), (numbers,), {})), Group.of(Op("neg", (numbers,), (out,), {}))
+    assert not patterns.fusible(groups, target())
 
 
 def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:

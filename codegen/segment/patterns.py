@@ -109,8 +109,10 @@ def _separable(groups: Sequence[Group], target: Target) -> bool:
     longer than they save. Tiles, which compute so much faster, gain by strips none the less.
     """
     a, b = (g.anchor for g in groups)
+    if not (_is_grouped(a) and _is_pointwise(b)):
+        return False
     unit = target.unit("bfloat16") if a.ins[0].dtype == "bfloat16" else None
-    return _is_grouped(a) and _is_pointwise(b) and (unit is None or unit.step > 1)
+    return unit is None or unit.step > 1
 
 
 def _expanded(groups: Sequence[Group], target: Target) -> bool:
