@@ -20,7 +20,7 @@ from ..segment.storage import Operand, Storage, grown, streamed
 from . import byte_windows
 from .byte_windows import Blocks
 from .elementwise import copy, nest
-from .forms import PassMaker, ending
+from .forms import PassMaker, written
 from .gemm import Written
 from .lanes import operand_kind
 from .pairs import BF16, FROM_FLOATS, INT8, elements, over
@@ -74,15 +74,13 @@ def depthwise(
     geo, before = geo.along(2), len(ctx.steps)
 
     def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
-        kept, first = len(results) > len(forms), len(results) - len(forms)
-        written = tuple((t, node, kept) for t, node in zip(forms, results[first:], strict=True))
-        besides = dataclasses.replace(out, forms=written, to=tuple(outs[first:]))
-        expr = ending(expr, results[0]) if kept else expr
+        expr, besides, to = written(expr, results, outs, forms)
+        ended = dataclasses.replace(out, forms=besides, to=to)
         if blocks is not None:
-            _forward_bytes(ctx, geo, besides, w, blocks, expr)
+            _forward_bytes(ctx, geo, ended, w, blocks, expr)
         else:
             assert weights is not None
-            _forward(ctx, geo, besides, weights, expr)
+            _forward(ctx, geo, ended, weights, expr)
 
     again(expr, (len(expr) - 1,), [(out.y, out.y.strides, 0)], ())
     if len(ctx.steps) == before + 1:

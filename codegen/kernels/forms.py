@@ -19,6 +19,7 @@ from ..segment.context import Context
 from ..segment.makers import Form, Read, Result, Walk
 from ..segment.steps import Ref
 from ..segment.storage import APART, Operand, Storage, temporary
+from .gemm import Written
 from .simd import STORED_BYTES
 
 MOST = 12  # operands of an epilogue with forms
@@ -47,6 +48,18 @@ def composed(first: Expr, root: int, second: Expr, operands: int) -> tuple[Expr,
 def ending(expr: Expr, root: int) -> Expr:
     """The expression with node `root` as its last one."""
     return expr if root == len(expr) - 1 else (*expr, ("copy", root))
+
+
+def written(
+    expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]
+) -> tuple[Expr, tuple[Written, ...], tuple[Operand, ...]]:
+    """What an epilogue writes that has one result and forms of it, from what `PassMaker.again` is given: its
+    expression, the forms, and their places.
+    """
+    first = len(results) - len(forms)
+    kept = first > 0
+    found = tuple((t, node, kept) for t, node in zip(forms, results[first:], strict=True))
+    return ending(expr, results[0]) if kept else expr, found, tuple(outs[first:])
 
 
 @dataclasses.dataclass

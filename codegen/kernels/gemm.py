@@ -321,7 +321,7 @@ def _finish_vector(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue
         if tail is not None:
             nodes = emit_nodes(v, tail.expr, _operands(v, tail, r, i, value, shared), results_of(tail.expr, tail.kinds))
             value = nodes[-1]
-            _store_forms(v, tail, r, i, nodes)
+            store_forms(v, tail.kinds, nodes, functools.partial(_form_at, v, tail, r, i))
         if tail is None or stores_result(tail.kinds):
             v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
 
@@ -336,13 +336,22 @@ def results_of(expr: Expr, kinds: Sequence[str | Written]) -> list[int]:
     return [kind[1] for kind in kinds if isinstance(kind, tuple)] + [len(expr) - 1] * stores_result(kinds)
 
 
-def _store_forms(v: Builder, tail: Epilogue, r: int, i: int, nodes: Sequence[ir.Value]) -> None:
-    """Stores the forms of vector `i` of pixel `r`, given the vectors of all nodes."""
-    for k, kind in enumerate(tail.kinds):
+def _form_at(v: Builder, tail: Epilogue, r: int, i: int, k: int, nbytes: int) -> ir.Value:
+    """Where vector `i` of pixel `r` goes in operand `k`, whose elements have so many bytes."""
+    base = v.add(v.ld64(v.add(tail.rows, tail.row), k * ROWS + r), tail.shifts[k])
+    return v.add(base, i * v.vl * nbytes)
+
+
+def store_forms(
+    v: Builder, kinds: Sequence[str | Written], nodes: Sequence[ir.Value], place: Callable[[int, int], ir.Value]
+) -> None:
+    """Stores the forms among an epilogue's operands, given the vectors of all nodes; `place`: (number of the operand,
+    bytes of its elements) -> where the vector goes.
+    """
+    for k, kind in enumerate(kinds):
         if isinstance(kind, tuple):
             dtype, node, _ = kind
-            base = v.add(v.ld64(v.add(tail.rows, tail.row), k * ROWS + r), tail.shifts[k])
-            v.store_as(nodes[node], v.add(base, i * v.vl * STORED_BYTES[dtype]), dtype)
+            v.store_as(nodes[node], place(k, STORED_BYTES[dtype]), dtype)
 
 
 def _operands(

@@ -18,7 +18,7 @@ from ..native.build import Spec, family
 from ..rules.expressions import Expr
 from ..target import Target
 from .expressions import emit_nodes
-from .gemm import Written, results_of, stores_result
+from .gemm import Written, results_of, store_forms, stores_result
 from .nests import LAST, in_blocks, minimum
 from .simd import STORED_BYTES, Builder, i64
 
@@ -304,9 +304,7 @@ class Result:
             return v.broadcast(place(*self.operands[k - 1], 0))
 
         nodes = emit_nodes(v, self.expr, operand, results_of(self.expr, self.kinds))
-        forms = [(kind, at) for kind, at in zip(self.kinds, self.operands, strict=True) if isinstance(kind, tuple)]
-        for (dtype, node, _), at in forms:
-            v.store_as(nodes[node], place(*at, STORED_BYTES[dtype]), dtype)
+        store_forms(v, self.kinds, nodes, lambda k, nbytes: place(*self.operands[k], nbytes))
         if stores_result(self.kinds):
             v.store(nodes[-1], place(*self.y), self.streamed)
 

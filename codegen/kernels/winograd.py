@@ -23,9 +23,9 @@ from ..program import Op, Value
 from ..rules.convolution import convolution, geometry
 from ..target import MatrixUnit, Target
 from .expressions import emit_nodes
-from .gemm import results_of, stores_result
+from .gemm import results_of, store_forms, stores_result
 from .nests import LAST, minimum, vectors
-from .simd import STORED_BYTES, Builder, i64
+from .simd import Builder, i64
 
 R = 3
 MACS_A_LANE, BYTES_A_SECOND = 3.4e9, 2.5e10  # by which `guess` goes: of a thread, and of all together
@@ -271,10 +271,7 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
                 return read_operand(v, kinds[k - 1], place(k - 1), offset)
 
             nodes = emit_nodes(v, expr, operand, results_of(expr, kinds))
-            for k, kind in enumerate(kinds):
-                if isinstance(kind, tuple):
-                    share = v.b.sdiv(offset, i64(4 // STORED_BYTES[kind[0]]))
-                    v.store_as(nodes[kind[1]], v.add(place(k), share), kind[0])
+            store_forms(v, kinds, nodes, lambda k, nbytes: v.add(place(k), v.b.sdiv(offset, i64(4 // nbytes))))
             if stores_result(kinds):
                 v.store(nodes[-1], v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, j)))
 

@@ -22,7 +22,7 @@ from ..segment.strips import add_strips
 from .block_shapes import block_shape
 from .depthwise import Walk
 from .elementwise import nest
-from .forms import PassMaker, ending
+from .forms import PassMaker, written
 from .gemm import Written
 from .lanes import Lane, Product, operand_kind
 from .panels import Filters, packed
@@ -142,10 +142,8 @@ def _result(ctx: Context, tiles: Tiles, sums: Lane, y: Storage, tail: Epilogue) 
     number = len(ctx.steps)
 
     def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
-        kept, first = len(results) > len(forms), len(results) - len(forms)
-        written = tuple((t, node, kept) for t, node in zip(forms, results[first:], strict=True))
-        ended = dataclasses.replace(tail, expr=ending(expr, results[0]) if kept else expr)
-        _transformed_back(ctx, tiles, sums, y, ended, written, outs[first:])
+        expr, besides, to = written(expr, results, outs, forms)
+        _transformed_back(ctx, tiles, sums, y, dataclasses.replace(tail, expr=expr), besides, to)
 
     root = len(tail.expr) - 1
     again(tail.expr, (root,), [(y, y.strides, 0)], ())
