@@ -71,7 +71,7 @@ def _plan(graph: LayerGraph, strategy: str, programs: int) -> Plan:
 def test_results_are_those_of_one_program(relay: Relay, strategy: str, programs: int) -> None:
     exe = build_on(relay, residual, W, X, lambda g: _plan(g, strategy, programs))
     assert exe.lowered is not None
-    parts = sections(exe.lowered, programs)
+    parts = sections(exe.lowered)
     if strategy in ("device", "edgenn"):
         assert len(parts) == min(programs, 3)
         assert all(p.units and p.gives for p in parts[:-1]) and not parts[-1].gives
@@ -89,7 +89,7 @@ def test_results_are_those_of_one_program(relay: Relay, strategy: str, programs:
 def test_each_program_takes_what_it_reads_alone(relay: Relay) -> None:
     exe = build_on(relay, residual, W, X, lambda g: _plan(g, "device", 3))
     assert exe.lowered is not None
-    parts = sections(exe.lowered, 3)
+    parts = sections(exe.lowered)
     weights = [v for p in parts for v in p.consts if v.shape in {(WIDTH, 40), (40, WIDTH)}]
     assert len(weights) in (2 * BLOCKS, 2 * BLOCKS + 1) and set(weights) <= set(exe.lowered.consts)
     assert max(len(p.consts) for p in parts) < len(exe.lowered.consts)
@@ -109,7 +109,7 @@ def test_constants_inside_of_programs(relay: Relay, strategy: str, programs: int
         assert exe.lowered is not None and len(exe.lowered.inside) == fit
         assert len(exe.lowered.consts) == len(sizes) - fit
         assert sorted(v.nbytes for v in exe.lowered.inside) == sizes[:fit]
-        parts = sections(exe.lowered, programs)
+        parts = sections(exe.lowered)
         assert not set(exe.lowered.inside) & {v for p in parts for v in (*p.reads, *p.consts, *p.gives)}
         assert exe.compiled is not None
         exe.compiled([jax.ShapeDtypeStruct(X.shape, X.dtype)])
@@ -143,7 +143,7 @@ def test_no_host_call_is_cut(relay: Relay) -> None:
     assert sum(p.half == "split" for p in places) >= 3
     exe = build_on(relay, residual, W, X, lambda g: Plan("test", places, g.key, programs=3))
     assert exe.lowered is not None
-    parts = sections(exe.lowered, 3)
+    parts = sections(exe.lowered)
     assert len(parts) > 1
     for part in parts:
         started = {j.parts[1] for u in part.units for j in getattr(u, "joins", ())}
@@ -153,7 +153,7 @@ def test_no_host_call_is_cut(relay: Relay) -> None:
 
 def test_on_the_callers_own_cores_a_call_is_one_program() -> None:
     exe = build_on(None, residual, W, X, lambda g: _plan(g, "host", 3))
-    assert exe.lowered is not None and sections(exe.lowered, 3) == ()
+    assert exe.lowered is not None and sections(exe.lowered) == ()
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 65, 1.5, True, "2"])

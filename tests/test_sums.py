@@ -141,7 +141,7 @@ def test_no_program_ends_between_both_parts() -> None:
 
     exe = build_on(Relay(StandIn(delay=2e-4)), deep, w, x, plan)
     assert exe.lowered is not None and len(exe.lowered.segments) == 6
-    parts = sections(exe.lowered, 2)
+    parts = sections(exe.lowered)
     assert len(parts) == 2 and all(sum(isinstance(u, HostUnit) for u in p.units) for p in parts)
     want = oracle(deep, w, x)
     for _ in range(3):

@@ -115,6 +115,9 @@ class Site(Words):
     AFTER = auto()
     FAULTS = auto()
     SKIPPED = auto()  # the last call whose operands never came
+    KEEPERS = auto()  # sites of the same program whose operands lie in this one's results
+    SOURCES = auto()  # addresses of the sites in whose results operands of this one lie
+    SOURCE_COUNT = auto()
 
 
 SITE_WORDS = len(Site)

@@ -141,8 +141,9 @@ def send(frame, site, relay, seq, stream):
     n, copies, code = ld(site + Site.OPERAND_COUNT), ld(site + Site.COPIES), 0
     for i in range(n):
         row = ld(site + Site.OPERANDS) + 8 * PART_WORDS * i
-        if code == 0 and ld(row + Operand.COPY) == 0:
-            code = raise_flag(site, relay, seq if copies == 0 and i == n - 1 else 0, stream, row, argument(frame, i))
+        last = copies == 0 and i == n - 1
+        if code == 0 and ld(row + Operand.COPY) == 0 and (last or ld(row + Operand.INNER) > 0):
+            code = raise_flag(site, relay, seq if last else 0, stream, row, argument(frame, i))
     if copies == 0 or code != 0:
         return code
     side = ld(relay + Relay.OUT)
@@ -166,11 +167,12 @@ def send(frame, site, relay, seq, stream):
 
 
 def take(site, relay, faults, libc):
-    """Takes a site for one execution of its program. 0 when the program has failed, or the execution that holds the
-    site never joins: nothing of the relay has been in flight for the whole of the limit."""
+    """Takes a site for one execution of its program, until it is joined and all sites have begun that keep its results.
+    0 when the program has failed, or the execution that holds the site never joins: nothing of the relay has been in
+    flight for the whole of the limit."""
     clock = ld(libc + Libc.CLOCK)
     began = now(clock)
-    while compare_exchange(site + Site.TAKEN, 0, 1) == 0:
+    while compare_exchange(site + Site.TAKEN, 0, 1 + ld(site + Site.KEEPERS)) == 0:
         if failed(faults):
             return 0
         if atomic_load(relay + Relay.HEAD) != atomic_load(relay + Relay.TAIL):
@@ -181,10 +183,16 @@ def take(site, relay, faults, libc):
     return 1
 
 
+def begun(site):
+    """The host calls of this execution that keep results of others are in the ring: nobody can get in between."""
+    for i in range(ld(site + Site.SOURCE_COUNT)):
+        atomic_add(ld(ld(site + Site.SOURCES) + 8 * i) + Site.TAKEN, -1)
+
+
 @native(1)
 def start(frame):
-    """Operands: the segment's inputs. Result: a word that nobody reads. Takes the site; another execution waits here
-    until it is joined.
+    """Operands: the segment's inputs, or what of them is not on the host yet. Result: a word that nobody reads. Takes
+    the site; another execution waits here until it is joined.
     """
     if registering(frame):
         return 0
@@ -207,6 +215,7 @@ def start(frame):
         st(site + Site.SKIPPED, seq)
         atomic_store(flags + Page.READY, seq)
     atomic_store(relay + Relay.LOCK, 0)
+    begun(site)
     if atomic_load(relay + Relay.SLEEPS) > 0:
         wake(ld(relay + Relay.MUTEX), ld(relay + Relay.COND), libc)
     if code == 0:
@@ -285,7 +294,7 @@ def join(frame):
         elif code == 0:
             code = merge(site, relay, row, result(frame, i), part, i == 0, stream)
     error = answer(frame, relay, faults, code)
-    atomic_store(site + Site.TAKEN, 0)
+    atomic_add(site + Site.TAKEN, -1)
     return error
 
 

@@ -25,18 +25,31 @@ from .relay import Relay
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """`start:stop` along `axis` of an operand; the segment's input. `copied`: by a copy engine, not by a kernel."""
+    """`start:stop` along `axis` of an operand; the segment's input. `copied`: by a copy engine, not by a kernel.
+    `behind`: indices of the segment's input that the host has already; this comes behind them.
+    """
 
     shape: tuple[int, ...]
     axis: int
     start: int
     stop: int
     copied: bool = False
+    behind: int = 0
 
     @classmethod
     def whole(cls, shape: tuple[int, ...], copied: bool = False) -> Window:
         """All of an operand of that shape; one without axes counts as [1]."""
         return cls(shape or (1,), 0, 0, (shape or (1,))[0], copied)
+
+    @property
+    def before(self) -> int:
+        """Elements of 4 bytes that lie before it in the memory where it goes."""
+        return self.behind * math.prod(self.shape[self.axis + 1 :])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the segment's input, without what the host has already."""
+        return 4 * math.prod(self.words()[:2])
 
     def words(self) -> tuple[int, int, int, int]:
         """(outer, inner, stride, offset) in elements of 4 bytes: `outer` runs of `inner`, `stride` apart."""
@@ -52,18 +65,32 @@ class Window:
 @dataclasses.dataclass(frozen=True)
 class Merge:
     """A result of `shape` whose first `at` indices along `axis` the host half makes, the others the device half;
-    `copied` as above.
+    `copied` as above. `skipped`: indices that the host half makes before those, which stay there; `room`: indices for
+    which its memory has room at least.
     """
 
     shape: tuple[int, ...]
     axis: int
     at: int
     copied: bool = False
+    skipped: int = 0
+    room: int = 0
 
     @classmethod
     def whole(cls, shape: tuple[int, ...], copied: bool = False) -> Merge:
         """A result of that shape that the host half makes alone; one without axes counts as [1]."""
         return cls(shape or (1,), 0, (shape or (1,))[0], copied)
+
+    @property
+    def before(self) -> int:
+        """Elements of 4 bytes that lie before it in the memory where it is made."""
+        return self.skipped * math.prod(self.shape[self.axis + 1 :])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the memory in which the host half makes it."""
+        inner = math.prod(self.shape[self.axis + 1 :])
+        return 4 * math.prod(self.shape[: self.axis]) * max(self.skipped + self.at, self.room) * inner
 
     def words(self) -> tuple[int, int, int]:
         """(outer, the host's, the device's) in elements of 4 bytes: each of `outer` runs is theirs in turn."""
@@ -87,8 +114,9 @@ class Site:
 
     `address` is what the FFI attribute carries. `inputs`: what of each operand the segment reads; `outputs`: where its
     results go. `consts`: the segment's constants by value, of their shapes. `faults`: those of its program (none given:
-    of its own). Raises `MemoryError` when there is none for the segment's intermediates, `RuntimeError` when the driver
-    refuses some or the relay has been stopped.
+    of its own). `kept`: operand -> (another site of the same program, the result there in whose memory the operand
+    lies), by their numbers. Raises `MemoryError` when there is none for the segment's intermediates, `RuntimeError`
+    when the driver refuses some or the relay has been stopped.
     """
 
     def __init__(
@@ -99,8 +127,10 @@ class Site:
         outputs: Sequence[Merge],
         consts: Mapping[Value, np.ndarray],
         faults: Faults | None = None,
+        kept: Mapping[int, tuple[Site, int]] | None = None,
     ):
         relay.collect()
+        kept = kept or {}
         self.segment, self.faults = segment, Faults() if faults is None else faults
         if not function("reserve", 1, "serving")(segment.address):
             raise MemoryError(
@@ -110,25 +140,35 @@ class Site:
         in_large_pages((x.ctypes.data, x.nbytes) for x in self._keep)
         parts: list[Window | Merge] = [*inputs, *outputs]
         n = len(inputs)
-        sizes = [4 * math.prod(p.words()[:2]) for p in parts]
+        sizes = [0 if i in kept else p.nbytes for i, p in enumerate(parts)]
         places = np.cumsum([abi.PAGE_BYTES, *(-(-size // 256) * 256 for size in sizes)]).tolist()
         memory = Memory(relay.driver, places[-1], 256, 2 if any(p.copied for p in parts) else 0)
         self._host = memory.host
         ctypes.memset(self._host, 0, abi.PAGE_BYTES)
-        hosts = [self._host + place for place in places[:-1]]
+        own = [(self._host + place, memory.device + place) for place in places[:-1]]
+        self._results = own[n:]
+        lie = [kept[i][0]._results[kept[i][1]] if i in kept else place for i, place in enumerate(own)]
+        hosts = [host for host, _ in lie]
         self._bufs = np.array([*hosts[:n], *(a.ctypes.data for a in self._keep), *hosts[n:]], np.int64)
-        rows = [self._row(p, memory.device + place) for p, place in zip(parts, places[:-1], strict=True)]
+        rows = [self._row(p, device) for p, (_, device) in zip(parts, lie, strict=True)]
         self._ins, self._outs = self._table(rows[:n]), self._table(rows[n:])
+        sources = [*dict.fromkeys(site for site, _ in kept.values())]
+        addresses: list[int] = [site.address for site in sources]
+        self._sources = np.array(addresses, np.int64)
         words = {
             **self._described(memory),
             abi.Site.RELAY: relay.address,
             abi.Site.OPERAND_COUNT: n,
             abi.Site.RESULT_COUNT: len(outputs),
             abi.Site.COPIES: sum(w.copied for w in inputs),
+            abi.Site.SOURCES: self._sources.ctypes.data,
+            abi.Site.SOURCE_COUNT: len(sources),
         }
         self._words = _filled(abi.SITE_WORDS, words)
-        self.address = self._words.ctypes.data
-        keep = (self._keep, self._bufs, self._ins, self._outs, segment, self.faults)
+        self.address: int = self._words.ctypes.data
+        for site in sources:
+            site._words[abi.Site.KEEPERS // 8] += 1
+        keep = (self._keep, self._bufs, self._ins, self._outs, segment, self.faults, sources, self._sources)
         weakref.finalize(self, relay.retire, self._words, memory, keep)
         relay.start()
 
@@ -154,8 +194,8 @@ class Site:
     def _row(part: Window | Merge, address: int) -> list[int]:
         """A part's words, in elements of 16 bytes where all of them allow it."""
         outer, *sizes = part.words()
-        wide = all(s % 4 == 0 for s in sizes)
-        return [address, outer, *(s // 4 if wide else s for s in sizes), int(wide), int(part.copied)]
+        wide = all(s % 4 == 0 for s in (*sizes, part.before))
+        return [address + 4 * part.before, outer, *(s // 4 if wide else s for s in sizes), int(wide), int(part.copied)]
 
     @property
     def calls(self) -> int:

@@ -237,18 +237,19 @@ class Asynchronous(Halves):
     def host(self, unit: HostUnit) -> None:
         """Starts the unit, once its operands are there; nobody waits for it yet."""
         program = unit.segment.program
-        sources = [unit.windows[v].source if v in unit.windows else v for v in program.inputs]
+        sources = [*map(unit.source, program.inputs)]
         arrays = [self.get(s) for s in sources]
         args = [x.astype(_carried(s)) for s, x in zip(sources, arrays, strict=True)]
         behind, word = started(self.sites[unit], args, arrays)
         self.env.update(zip(sources, behind, strict=True))
         rest = _Pending(unit, args, word)
-        self.pending.update((v, rest) for v in ([j.parts[1] for j in unit.joins] or program.outputs))
+        put_together = [v for j in unit.joins for v in (j.parts[1], j.out)]
+        self.pending.update((v, rest) for v in put_together or program.outputs)
 
     def device(self, unit: DeviceUnit) -> None:
         """Runs a device unit, with its streamed weights; a host unit that makes the rest of its result is joined."""
         if unit.streamed:
-            sources = [unit.windows[v].source if v in unit.windows else v for v in external(unit.ops)]
+            sources = map(unit.source, external(unit.ops))
             late = [self.get(v) for v in sources if v not in unit.streamed and v not in self.early]
             self.env.update((v, self.stream.take((unit, v), late)) for v in unit.streamed)
         super().device(unit)
@@ -257,7 +258,7 @@ class Asynchronous(Halves):
             del self.env[v]
         if unit.streamed:
             self.env[out] = self.stream.more(self.env[out])
-        if out in self.pending:
+        if out in self.pending and not self.pending[out].unit.rooms:
             self._join(self.pending[out])
         for p in self.pending.values():
             p.after = self.env[out]

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from ..compat import Jitted, SingleDevice, as_array, configuration, plain_jit
 from ..ir.plan import Plan
 from .lower import Lowered
-from .programs import Flat, Section, in_turn, sections
+from .programs import Flat, Section, divided, in_turn, sections
 
 #: of a program's constants that are part of it: each one that a call hands over takes the launching thread 1 to 2 us,
 #: before the device begins. They lie on the device once more, as XLA keeps them with the program.
@@ -92,6 +92,7 @@ def executable(
     began = time.thread_time()
     if caller is None:
         lowered = lowered.with_inside(weights, inside)
+    lowered = divided(lowered, plan.programs if not donated and caller is None else 1)
     args = tuple(lowered.arguments(weights, where, blobs))
     seconds, n = time.thread_time() - began, len(args)
 
@@ -100,7 +101,7 @@ def executable(
     if committed:
         options["out_shardings"] = SingleDevice(jax.local_devices()[0])
     calls = caller(lowered, args) if caller is not None else None
-    parts = sections(lowered, plan.programs) if plan.programs > 1 and not donated and calls is None else ()
+    parts = sections(lowered)
     if parts:
         return _several(plan, lowered, parts, args, made_for, options, seconds)
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)

@@ -27,13 +27,13 @@ from ..ir.placement import Placement, bounds, chain_results, chains
 from ..ir.words import HOST, SPLIT, SUMS
 from ..partition.split import Slice
 from .emit import Asynchronous, Halves, Synchronous, register, turned_back
-from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
+from .work_units import Build, DeviceUnit, HostUnit, Join, Unit, Units
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lowered:
     """The units of a plan in order; `consts` the constants that the function takes, in order, before the blobs;
-    `inside`: those that are part of its program.
+    `inside`: those that are part of its program; `ends`: units before which one program of several ends.
 
     With a `relay` the device half is a device of its own and host units are asynchronous calls; `fetches`: weights that
     it takes from host memory at every call, in their order; `faults`: what went wrong in these calls.
@@ -49,6 +49,7 @@ class Lowered:
     fetches: dict[tuple[DeviceUnit, Value], Fetch] = dataclasses.field(default_factory=dict)
     faults: Faults = dataclasses.field(default_factory=Faults)
     inside: Mapping[Value, np.ndarray] = dataclasses.field(default_factory=dict)
+    ends: tuple[int, ...] = ()
 
     @property
     def device(self) -> Device:
@@ -83,7 +84,8 @@ class Lowered:
             # aligned: taken without a copy
             return [*args, *(jax.device_put(x, where, may_alias=True) for x in packed)]
         relay = connected(self.relay)
-        self.sites.update((u, _site(relay, u, known, self.faults)) for u in self.segments)
+        for unit in self.segments:
+            self.sites[unit] = _site(relay, unit, known, self.faults, self.sites)
         streamed = [(u, v) for u in self.units if isinstance(u, DeviceUnit) for v in u.streamed]
         self.fetches.update((key, Fetch(relay, known[key[1]], self.faults)) for key in streamed)
         return args
@@ -111,9 +113,8 @@ class Lowered:
         """The smallest input that the first unit with any reads: what is enqueued before it comes before everything."""
         inputs = set(self.folded.inputs)
         for unit in self.units:
-            windows = {v: s.source for v, s in unit.windows.items()}
             reads = external(unit.ops) if isinstance(unit, DeviceUnit) else unit.segment.program.inputs
-            mine = [v for v in (windows.get(v, v) for v in reads) if v in inputs]
+            mine = [v for v in map(unit.source, reads) if v in inputs]
             if mine:
                 return min(mine, key=lambda v: v.nbytes)
         raise Unsupported("a function that reads no input")
@@ -143,23 +144,42 @@ class Lowered:
         return [*zip(self.folded.outputs, weak, strict=True)]
 
 
-def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray], faults: Faults) -> Site:
-    """The call site of a host unit: what it reads of each operand, and where its results go."""
+def _site(
+    relay: Relay,
+    unit: HostUnit,
+    known: Mapping[Value, np.ndarray],
+    faults: Faults,
+    before: Mapping[HostUnit, Site],
+) -> Site:
+    """The call site of a host unit: what it reads of each operand, and where its results go. `before`: those of the
+    units before it.
+    """
     program = unit.segment.program
-    inputs = [_window(v, unit.windows.get(v), v in unit.copied) for v in program.inputs]
+    inputs = [_window(unit, v) for v in program.inputs]
     if not inputs:
         raise Unsupported("a host segment that reads no value of the call")
-    merge = lambda j: Merge(j.out.shape, j.axis, j.parts[0].shape[j.axis], j.parts[0] in unit.copied)
-    outputs = [*map(merge, unit.joins)] or [Merge.whole(v.shape, v in unit.copied) for v in program.outputs]
-    return Site(relay, unit.segment, inputs, outputs, known, faults)
+    outputs = [_merge(unit, j) for j in unit.joins] or [Merge.whole(v.shape, v in unit.copied) for v in program.outputs]
+    place = lambda k: (before[k.unit], k.unit.segment.program.outputs.index(k.mine))
+    kept = {i: place(unit.kept[v]) for i, v in enumerate(program.inputs) if v in unit.kept}
+    return Site(relay, unit.segment, inputs, outputs, known, faults, kept)
 
 
-def _window(v: Value, part: Slice | None, copied: bool) -> Window:
-    return (
-        Window.whole(v.shape, copied)
-        if part is None
-        else Window(part.source.shape, part.axis, part.start, part.stop, copied)
-    )
+def _window(unit: HostUnit, v: Value) -> Window:
+    """What a host unit reads of an operand, or what of it the host half has not."""
+    copied, part = v in unit.copied, unit.windows.get(v)
+    if v in unit.kept:
+        k = unit.kept[v]
+        return Window(k.rest.shape, k.axis, 0, k.more, copied, k.at)
+    if part is None:
+        return Window.whole(v.shape, copied)
+    return Window(part.source.shape, part.axis, part.start, part.stop, copied)
+
+
+def _merge(unit: HostUnit, join: Join) -> Merge:
+    """What becomes of the host half's part of a result."""
+    mine, room = join.parts[0], unit.rooms.get(join.parts[0], 0)
+    at = mine.shape[join.axis] - join.begin
+    return Merge(join.out.shape, join.axis, at, mine in unit.copied, join.begin, room)
 
 
 class _Sliced(Mapping[Value, np.ndarray]):

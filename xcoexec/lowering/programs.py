@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 
 from ..codegen.program import Literal, Value, external
 from .emit import Asynchronous, turned_back
+from .kept import kept
 from .lower import Lowered
 from .work_units import HostUnit, Unit
 
@@ -47,14 +48,31 @@ class Section:
         return [*map(halves.get, self.gives), *(halves.result(v, weak) for _, v, weak in self.results)]
 
 
-def sections(lowered: Lowered, count: int) -> tuple[Section, ...]:
-    """The units of a plan in up to `count` programs of about as many layers; fewer where the plan cannot be cut so
-    often. Programs that stream weights, or run on the caller's own cores, are one.
+def divided(lowered: Lowered, count: int) -> Lowered:
+    """The same as up to `count` programs of about as many layers; fewer where the plan cannot be cut so often. Programs
+    that stream weights, or run on the caller's own cores, are one. In each, halves keep what the other does not read.
     """
-    cuts = _cuts(lowered.units, count) if lowered.device.apart else []
-    if not cuts or any(not isinstance(u, HostUnit) and u.streamed for u in lowered.units):
+    if not lowered.device.apart:
+        return lowered
+    streams = any(not isinstance(u, HostUnit) and u.streamed for u in lowered.units)
+    ends = [] if streams else _cuts(lowered.units, count)
+    runs = _runs(lowered.units, ends)
+    reads = [{v for u in run for v in _reads(u)} for run in runs]
+    results = {v for v, _ in lowered.results if isinstance(v, Value)}
+    behind = [results.union(*(reads[k] for k in range(len(runs)) if k != i)) for i in range(len(runs))]
+    units = tuple(u for run, b in zip(runs, behind, strict=True) for u in kept(run, b))
+    return dataclasses.replace(lowered, units=units, ends=tuple(ends))
+
+
+def _runs(units: Sequence[Unit], ends: Sequence[int]) -> list[Sequence[Unit]]:
+    return [units[a:b] for a, b in zip([0, *ends], [*ends, len(units)], strict=True)]
+
+
+def sections(lowered: Lowered) -> tuple[Section, ...]:
+    """The programs of a plan that is `divided` into several; none where it is one."""
+    if not lowered.ends:
         return ()
-    runs = [lowered.units[a:b] for a, b in zip([0, *cuts], [*cuts, len(lowered.units)], strict=True)]
+    runs = _runs(lowered.units, lowered.ends)
     made = [{v for u in run for v in _made(u)} for run in runs]
     known = {*lowered.consts, *lowered.inside}
     reads = [tuple(_read(run, known)) for run in runs]
@@ -139,7 +157,7 @@ def _made(unit: Unit) -> Iterator[Value]:
 def _reads(unit: Unit) -> Iterator[Value]:
     """What a unit reads, of whole values, constants too."""
     outside = unit.segment.program.inputs if isinstance(unit, HostUnit) else external(unit.ops)
-    yield from (unit.windows[v].source if v in unit.windows else v for v in outside)
+    yield from map(unit.source, outside)
 
 
 def _read(run: Sequence[Unit], consts: set[Value]) -> Iterator[Value]:
@@ -153,4 +171,4 @@ def _read(run: Sequence[Unit], consts: set[Value]) -> Iterator[Value]:
         made.update(_made(unit))
 
 
-__all__ = ["Flat", "Section", "in_turn", "sections"]
+__all__ = ["Flat", "Section", "divided", "in_turn", "sections"]

@@ -17,11 +17,28 @@ from ..partition.split import Part, Slice, split_all, split_sums
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Join:
-    """The host half's and the device half's part of `out`, one behind the other along `axis`."""
+    """The host half's and the device half's part of `out`, one behind the other along `axis`; `begin`: indices of the
+    host half's part that `out` begins behind.
+    """
 
     parts: tuple[Value, Value]
     out: Value
     axis: int
+    begin: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kept:
+    """An operand of which the host half has its first indices along `axis`: `at` of them lie where the unit `unit` has
+    made `mine`. The next `more` ones come from `rest`, the device half's part.
+    """
+
+    unit: HostUnit
+    mine: Value
+    rest: Value
+    axis: int
+    at: int
+    more: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,7 +48,8 @@ class HostUnit:
 
     `joins`: what becomes of each result when the device half makes the rest of them; `partial`: the result is a part of
     sums, to which the device half adds its own. `copied`: inputs and results that
-    copy engines move, where the device half is a device of its own.
+    copy engines move, where the device half is a device of its own. `kept`: inputs that the host half has, or the
+    beginning of them; `rooms`: results that lie where later inputs begin, and how many indices those have.
     """
 
     segment: Segment
@@ -40,6 +58,12 @@ class HostUnit:
     joins: tuple[Join, ...] = ()
     copied: frozenset[Value] = frozenset()
     partial: bool = False
+    kept: Mapping[Value, Kept] = dataclasses.field(default_factory=dict)
+    rooms: Mapping[Value, int] = dataclasses.field(default_factory=dict)
+
+    def source(self, v: Value) -> Value:
+        """What an input comes from, or what of it the host half has not."""
+        return self.kept[v].rest if v in self.kept else _source(self, v)
 
     @property
     def beside(self) -> bool:
@@ -61,6 +85,14 @@ class DeviceUnit:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outs", self.outs or self.ops[-1].outs)
+
+    def source(self, v: Value) -> Value:
+        """What an operand comes from."""
+        return _source(self, v)
+
+
+def _source(unit: Unit, v: Value) -> Value:
+    return unit.windows[v].source if v in unit.windows else v
 
 
 Unit = HostUnit | DeviceUnit

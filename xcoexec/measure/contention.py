@@ -70,8 +70,9 @@ def together(made: Made, relay: Relay, threads: int, cpus: tuple[int, ...] = ())
     folded, graph = graph_of(lambda w, x: made.apply(w, x), (weights, x), 1)
     place = (Placement(graph.layers[0].name, SPLIT, SHARE),)
     lowered = lower(graph, folded, place, lambda program: host.build(program, threads, cpus=cpus, cut=split), relay)
-    run = executable(Plan("split", place, graph.key), lowered, weights, ()).call
-    (unit,) = lowered.segments
+    exe = executable(Plan("split", place, graph.key), lowered, weights, ())
+    assert exe.lowered is not None
+    run, sites, (unit,) = exe.call, exe.lowered.sites, exe.lowered.segments
     consts, value = set(graph.program.consts), dict(zip(graph.program.consts, weights, strict=True))
     piece = device_layers.parts(graph.layers[0])["channel", SHARE]
     alone = device_layers.host_call_of(piece, consts, threads, cpus)
@@ -82,7 +83,7 @@ def together(made: Made, relay: Relay, threads: int, cpus: tuple[int, ...] = ())
     for _ in range(ROUNDS):
         by_itself = _seconds(alone, alone.segment)
         both = _seconds(lambda: jax.block_until_ready(run([x])), unit.segment)
-        _, ended, _, asked, *_ = np.median(lowered.sites[unit].stamps()[-RECENT:].T, axis=1)
+        _, ended, _, asked, *_ = np.median(sites[unit].stamps()[-RECENT:].T, axis=1)
         rounds.append((by_itself, both, float(asked - ended) * 1e-9))
     by_itself, both, beside = (min(column) for column in zip(*rounds, strict=True))
     return Together((by_itself, both), (device, beside))

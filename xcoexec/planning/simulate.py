@@ -3,13 +3,13 @@
 Layers are taken in their order, as the runtime enqueues them. The device runs one layer at a time, the team one part at
 a time, the link one transfer a direction at a time; a part begins when its operands are there and its half is free.
 What the host half makes is brought over where it is first read, so that both halves work at the same time where the
-graph allows it.
+graph allows it. Of rows that are divided both before and behind, only those cross that the other half has made.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..codegen.program import Value
 from ..errors import PlanError
@@ -67,6 +67,7 @@ class _Machine:
         self.free = [0.0] * len(ROWS)
         self.events: list[Event] = []
         self.there: dict[tuple[Value, int], float] = {(v, STREAM): 0.0 for v in graph.program.inputs}
+        self.lying: dict[Value, tuple[float, float]] = {}  # rows of one image: the host half's share, made when
         self.consts = set(graph.program.consts)
         pieces = [
             x.streamed * large(layer, self.consts) / x.pieces
@@ -116,15 +117,17 @@ class _Machine:
             return 0.0
         if (v, half) in self.there:
             return self.there[v, half]
+        mine, made = self.lying.get(v, (0.0, 0.0)) if half == TEAM else (0.0, 0.0)
+        if share <= mine:
+            return made
         other = self.there[v, STREAM if half == TEAM else TEAM]
         writes = self.placements[self.home[v]].writes if v in self.home else ""
-        seconds = (
-            self.move("read", reads, share * v.nbytes) if half == TEAM else self.move("write", writes, share * v.nbytes)
-        )
+        nbytes = (share - mine) * v.nbytes
+        seconds = self.move("read", reads, nbytes) if half == TEAM else self.move("write", writes, nbytes)
         arrived = self.run(str(v), OUT if half == TEAM else BACK, other, seconds)
         if share == 1.0:
             self.there[v, half] = arrived
-        return arrived
+        return max(arrived, made)
 
 
 def replay(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
@@ -132,10 +135,13 @@ def replay(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
     if [p.layer for p in plan.placements] != [x.name for x in graph.layers]:
         raise PlanError("simulate: got a plan for another function; valid is one made for this graph.")
     machine = _Machine(graph, plan, costs)
-    for members in chains(graph, plan.placements):
-        place = plan.placements[members[-1].index]
-        if place.half == SPLIT and 0 < place.p_cpu < 1:
-            _both(machine, members, place)
+    parts = [(members, plan.placements[members[-1].index]) for members in chains(graph, plan.placements)]
+    split = lambda x: x.half == SPLIT and 0 < x.p_cpu < 1
+    both = {members[0].index: _Both.of(graph, members, x) for members, x in parts if split(x)}
+    begins = _begins(graph, both.values())
+    for members, place in parts:
+        if members[0].index in both:
+            _both(machine, both[members[0].index], begins)
             continue
         half = TEAM if place.half == HOST or place.p_cpu >= 1 else STREAM
         for x in members:
@@ -153,30 +159,69 @@ def replay(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
     return Timeline(tuple(sorted(machine.events, key=lambda e: (e.start, e.row))))
 
 
-def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None:
+@dataclasses.dataclass(frozen=True)
+class _Both:
+    """A split layer or chain: what each half computes of each layer, by index, and its results."""
+
+    members: Sequence[Layer]
+    place: Placement
+    mine: Mapping[int, float]
+    other: Mapping[int, float]
+    results: Mapping[Value, int | None]
+
+    @classmethod
+    def of(cls, graph: LayerGraph, members: Sequence[Layer], place: Placement) -> _Both:
+        results = chain_results(graph, members, place.dim)
+        return cls(members, place, *member_shares(members, place, results), results)
+
+    @property
+    def outside(self) -> tuple[Value, ...]:
+        """What it reads and does not make."""
+        inside = {v for x in self.members for v in x.outs}
+        return tuple(dict.fromkeys(v for x in self.members for v in x.ins if v not in inside))
+
+    @property
+    def leaves_rows(self) -> bool:
+        """Whether its results stay divided by rows, for who reads them so."""
+        return self.place.dim == "rows" and all(v.shape[:1] == (1,) for v in self.results)
+
+
+def _begins(graph: LayerGraph, split: Iterable[_Both]) -> dict[Value, float]:
+    """Value -> the share of it from which on the device half reads it, where all who read it divide it by rows."""
+    rows = [x for x in split if x.leaves_rows]
+    inside = {y.index for x in rows for y in x.members}
+    elsewhere = {v for y in graph.layers if y.index not in inside for v in y.ins} | {*graph.program.outputs}
+    begins: dict[Value, float] = {}
+    for x in rows:
+        for v in x.outside:
+            begins[v] = min(begins.get(v, 1.0), 1 - x.other[x.members[0].index])
+    return {v: begin for v, begin in begins.items() if v not in elsewhere}
+
+
+def _both(machine: _Machine, both: _Both, begins: Mapping[Value, float]) -> None:
     """A split layer or chain: operands over, both halves on their shares, the host's part back."""
-    costs, inside = machine.costs, {v for x in members for v in x.outs}
-    results = chain_results(machine.graph, members, place.dim)
-    mine, other = member_shares(members, place, results)
-    outside = [v for x in members for v in x.ins if v not in inside]
+    costs, members, place = machine.costs, both.members, both.place
     given = 1.0 if place.dim == SUMS else place.p_cpu  # of a result's bytes: sums come back as a whole
     whole = by_channels(place.dim, len(members))
     reads = machine.placements[members[0].index].reads
     ready = max(
-        (machine.bring(v, TEAM, reads, 1.0 if whole else mine[members[0].index]) for v in dict.fromkeys(outside)),
+        (machine.bring(v, TEAM, reads, 1.0 if whole else both.mine[members[0].index]) for v in both.outside),
         default=0.0,
     )
-    near = max((machine.bring(v, STREAM) for v in dict.fromkeys(outside)), default=0.0)
+    near = max((machine.bring(v, STREAM) for v in both.outside), default=0.0)
     ends = []
-    for row, begin, part in ((TEAM, ready, mine), (STREAM, near, other)):
+    for row, begin, part in ((TEAM, ready, both.mine), (STREAM, near, both.other)):
         end = begin
         for x in members:
             seconds = costs.part(RUNS[row], x.index, place.dim, part[x.index]) * costs.contention
             end = machine.device(x, place, end, seconds) if row == STREAM else machine.run(x.name, row, end, seconds)
         ends.append(end)
-    for out in results:
-        back = machine.run(str(out), BACK, ends[0], machine.move("write", place.writes, given * out.nbytes))
+    for out in both.results:
+        share = max(given - begins.get(out, 0.0), 0.0) if both.leaves_rows else given
+        back = machine.run(str(out), BACK, ends[0], machine.move("write", place.writes, share * out.nbytes))
         machine.there[out, STREAM] = max(back, ends[1])
+        if both.leaves_rows:
+            machine.lying[out] = place.p_cpu, ends[0]
 
 
 def member_shares(

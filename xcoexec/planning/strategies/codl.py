@@ -1,20 +1,22 @@
 """Chains split along rows or channels, between layers on either half (after CoDL, Jia et al., MobiSys 2022).
 
-A shortest path through the layers in their order, each place with what is alive there on the device or (where that is a
-single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels or
-rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around their
-border twice (the paper's padding growth, Equation 1), by channels, where the layers behind the first keep channels
-apart, or along the sums of a product, whose halves add up what they have computed themselves, such as the features
-between a transformer's products, or heads of an attention (Shoeybi et al., Megatron-LM, 2019, section 3). Several
-results of a chain may be read behind it, such as the queries, keys and values of a transformer's next block and the sum
-that goes around it; they are divided alike. The paper's own search is `algorithm1`. Its choice of data types and
-layouts (section 4: images for the GPU, buffers for the CPU's part) is no decision here: XLA chooses the device half's
-layouts.
+A shortest path through the layers in their order, each place with what is alive there on the device, divided by rows as
+the layers before have left it, or (where that is a single array) on the host. The steps: a layer on the device, layers
+on the host, one layer split by output channels or rows, or a chain of layers: split by rows, whose halves exchange
+nothing until its end and compute the rows around their border twice (the paper's padding growth, Equation 1), by
+channels, where the layers behind the first keep channels apart, or along the sums of a product, whose halves add up
+what they have computed themselves, such as the features between a transformer's products, or heads of an attention
+(Shoeybi et al., Megatron-LM, 2019, section 3). A chain of rows behind another one of rows finds its own rows where they
+were made, so that only borders cross. Several results of a chain may be read behind it, such as the queries, keys and
+values of a transformer's next block and the sum that goes around it; they are divided alike. The paper's own search is
+`algorithm1`. Its choice of data types and layouts (section 4: images for the GPU, buffers for the CPU's part) is no
+decision here: XLA chooses the device half's layouts.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -33,6 +35,7 @@ DIMS = ("channel", "rows")  # of the paper
 ALL = (*DIMS, SUMS)
 SMOOTH = ("channel", SUMS)  # along which a product of few rows takes a device as much less as it has less to compute
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
+ROWS = "rows"  # where arrays lie: on both halves
 FURTHER = 0.7  # of a crossing's fixed seconds: what each result of a chain costs behind its first one
 
 
@@ -76,7 +79,11 @@ def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
         if (at, DEVICE) in best:
             seconds, path = best[at, DEVICE]
             for piece in search.from_device(at):
-                _offer(best, (piece.last, DEVICE), seconds + piece.seconds, [*path, piece])
+                _made(best, seconds, path, piece)
+        if (at, ROWS) in best:
+            seconds, path = best[at, ROWS]
+            for piece in search.from_rows(at, path[-1]):
+                _made(best, seconds, path, piece)
         after = next((k for k in places if k > at), n)
         t = search.host_seconds(at, after)
         if (at, HOST) in best and t is not None:
@@ -91,6 +98,15 @@ def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
         seconds,
         chosen="chains by dynamic programming over rows, channels and halves",
     )
+
+
+def _made(
+    best: dict[tuple[int, str], tuple[float, list[Piece]]], before: float, path: list[Piece], piece: Piece
+) -> None:
+    """One more step. Where it has divided rows, the next one may find them so; until then they count as whole."""
+    _offer(best, (piece.last, DEVICE), before + piece.seconds, [*path, piece])
+    if piece.half == SPLIT and piece.dim == "rows":
+        _offer(best, (piece.last, ROWS), before + piece.seconds, [*path, piece])
 
 
 def _returned(
@@ -136,6 +152,7 @@ class _Search:
         self.graph, self.costs, self.dims, self.longest = graph, costs, dims, longest
         self.chains = Chains(graph)
         self.consts = self.chains.consts
+        self.ways = functools.lru_cache(None)(self._ways)
 
     def host_seconds(self, first: int, last: int) -> float | None:
         times = [self.costs.host[i] for i in range(first, last)]
@@ -151,6 +168,15 @@ class _Search:
             if self.costs.host[last - 1] is None:
                 return
             yield from self.chained(first, last)
+
+    def from_rows(self, first: int, before: Piece) -> Iterator[Piece]:
+        """Chains of rows that begin where the piece before has left its results divided by rows."""
+        for last in range(first + 1, min(first + self.longest, len(self.graph.layers)) + 1):
+            if self.costs.host[last - 1] is None:
+                return
+            piece = self.divided(first, last, "rows", before)
+            if piece is not None:
+                yield piece
 
     def on_host(self, layer: int) -> Iterator[Piece]:
         """A layer as a whole on the host half, between layers on the device."""
@@ -201,28 +227,56 @@ class _Search:
             if seconds(p) < (1 - MARGIN) * t_device:
                 yield Piece(layer.index, layer.index + 1, SPLIT, seconds(p), p, "channel")
 
-    def divided(self, first: int, last: int, dim: str) -> Piece | None:
-        """The best split of layers `first:last` along a dimension of the last one; None where none pays."""
-        layer, costs = self.graph.layers[last - 1], self.costs
-        results = self.chains.results(first, last, dim)
-        grain = self.chains.grain(first, last, dim) if results is not None else None
-        if results is None or grain is None:
+    def divided(self, first: int, last: int, dim: str, before: Piece | None = None) -> Piece | None:
+        """The best split of layers `first:last` along a dimension of the last one; None where none pays. `before`: what
+        has left its rows divided.
+        """
+        results, costs, found = self.chains.results(first, last, dim), self.costs, None
+        ways = self.ways(first, last, dim) if results is not None else []
+        if results is None or not ways:
             return None
-        size, found = layer.extent(dim), None
+        size = self.graph.layers[last - 1].extent(dim)
         made, fixed = sum(v.nbytes for v in results), costs.sync * (1 + FURTHER * (len(results) - 1))
         read, whole = self.chains.read(first, last), self.chains.reads_whole(first, last, dim)
-        for at in sorted({cut(size, grain, p) for p in SHARES} - {0, size}):
-            needed = self.chains.needed(first, last, dim, at)
-            if needed is None:
-                return None
-            mine, other = needed
-            host = sum(costs.part(HOST, i, dim, mine[i]) for i in range(first, last))
-            device = sum(costs.part(DEVICE, i, dim, other[i]) for i in range(first, last))
-            data = read * (1.0 if whole else mine[first]) + made * (1.0 if dim == SUMS else at / size)
-            seconds = fixed + data / costs.copy_rate + max(host, device) * costs.contention
+        lying, left = self._lying(before, first, last)
+        for at, mine, other, both in ways:
+            data = read * (1.0 if whole else mine) + made * (1.0 if dim == SUMS else at / size)
+            if before is not None:
+                data = max(data - lying * min(before.p, mine) - left * min(before.p, 1 - other), 0.0)
+            seconds = fixed + data / costs.copy_rate + both
             if found is None or seconds < found.seconds:
                 found = Piece(first, last, SPLIT, seconds, at / size, dim)
         return found if found is not None and found.seconds < (1 - MARGIN) * sum(costs.device[first:last]) else None
+
+    def _ways(self, first: int, last: int, dim: str) -> list[tuple[int, float, float, float]]:
+        """Where layers `first:last` may be cut along a dimension: (index, the host half's share of the first one, the
+        device half's, seconds of both at once); none where they cannot be followed.
+        """
+        costs, grain = self.costs, self.chains.grain(first, last, dim)
+        if grain is None:
+            return []
+        size, found = self.graph.layers[last - 1].extent(dim), []
+        for at in sorted({cut(size, grain, p) for p in SHARES} - {0, size}):
+            needed = self.chains.needed(first, last, dim, at)
+            if needed is None:
+                return []
+            mine, other = needed
+            host = sum(costs.part(HOST, i, dim, mine[i]) for i in range(first, last))
+            device = sum(costs.part(DEVICE, i, dim, other[i]) for i in range(first, last))
+            found.append((at, mine[first], other[first], max(host, device) * costs.contention))
+        return found
+
+    def _lying(self, before: Piece | None, first: int, last: int) -> tuple[int, int]:
+        """(bytes that layers `first:last` read of what `before` has divided, bytes of that which nobody reads behind
+        them): the rows of one image.
+        """
+        if before is None:
+            return 0, 0
+        made = self.chains.results(before.first, before.last, before.dim) or ()
+        read = {v for x in self.graph.layers[first:last] for v in x.ins}
+        owner = self.graph.home
+        lying = [v for v in made if v in read and v.shape and v.shape[0] == 1]
+        return sum(v.nbytes for v in lying), sum(v.nbytes for v in lying if self.chains.last_reader[owner[v]] < last)
 
 
 def transposed(layer: Layer, costs: Costs) -> float:

@@ -1,0 +1,245 @@
+"""Halves keep what the other one does not read: results are right for every share, and only borders cross."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import math
+import random
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
+from xcoexec.ir.validate import check_plan
+from xcoexec.lowering.executable import Executable
+from xcoexec.lowering.lower import Lowered
+from xcoexec.lowering.work_units import DeviceUnit, HostUnit
+
+from .standin import StandIn
+from .support import array, build_on, error, given_back, oracle
+
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
+NHWC = ("NHWC", "HWIO", "NHWC")
+DEPTH, WIDTH = 7, 8
+
+
+def network(w: Any, x: Any) -> Any:
+    """Convolutions with sums around every second one, one of stride 2, and a mean behind them."""
+    for i, m in enumerate(w):
+        stride = (2, 2) if i == 3 else (1, 1)
+        y = jnp.tanh(lax.conv_general_dilated(x, m, stride, "SAME", dimension_numbers=NHWC) / 4)
+        x = x + y if i % 2 == 0 else y
+    return x - x.mean((1, 2), keepdims=True)
+
+
+W = [array(*((3, 3) if i % 3 else (5, 5)), WIDTH, WIDTH, seed=i) for i in range(DEPTH)]
+X = array(1, 26, 11, WIDTH, seed=20)
+
+
+@pytest.fixture(scope="module")
+def relay() -> Any:
+    made = Relay(StandIn(delay=2e-4))
+    yield made
+    given_back(made)
+
+
+def rows(graph: LayerGraph, shares: Any, programs: int = 1) -> Plan:
+    """Every layer with rows is split alone by its share (0: on the device half, 1: on the host half)."""
+    half = lambda p: {0.0: "device", 1.0: "host"}.get(p, "split")
+    picked = iter(shares)
+    places = []
+    for layer in graph.layers:
+        p = float(next(picked)) if "rows" in layer.dims else 0.0
+        places.append(Placement(layer.name, half(p), p, "rows"))
+    plan = Plan("test", tuple(places), graph.key, programs=programs)
+    check_plan(plan, graph)
+    return plan
+
+
+def lowered_of(exe: Executable) -> Lowered:
+    assert exe.lowered is not None
+    return exe.lowered
+
+
+def check(exe: Executable, fn: Any = network, w: Any = W, x: Any = X, times: int = 3) -> None:
+    want = oracle(fn, w, x)
+    for _ in range(times):
+        assert error(np.asarray(exe.call([x])[0]), want) < 1e-5
+
+
+def crossing(exe: Executable) -> int:
+    """Elements of 16 or 4 bytes that a call's operands bring to the host half, in bytes."""
+    low = lowered_of(exe)
+    read = 0
+    for unit in low.segments:
+        for v in unit.segment.program.inputs:
+            if v in unit.kept:
+                k = unit.kept[v]
+                read += 4 * k.more * math.prod(k.rest.shape) // max(k.rest.shape[k.axis], 1)
+            else:
+                read += v.nbytes
+    return read
+
+
+@pytest.mark.parametrize("p", [0.08, 0.2, 0.5, 0.77, 0.92])
+def test_rows_keep_their_place(relay: Relay, p: float) -> None:
+    """One share for all layers: behind the first one only borders cross, in both directions."""
+    exe = build_on(relay, network, W, X, lambda g: rows(g, [p] * len(g.layers)))
+    units = lowered_of(exe).segments
+    assert len(units) >= DEPTH
+    later = [u for u in units[1:] if u.joins]
+    assert all(u.kept for u in later)
+    narrowed = [j for u in units for j in u.joins if j.begin > 0]
+    if p > 0.1:
+        assert len(narrowed) >= DEPTH - 2
+    for j in narrowed:
+        assert j.out.shape[1] < j.parts[0].shape[1] + j.parts[1].shape[1]
+    check(exe)
+
+
+def test_fewer_bytes_cross(relay: Relay) -> None:
+    """Of each operand two rows at most come over, where all of them that the host half reads did."""
+    x, w = array(1, 64, 11, WIDTH, seed=3), [array(3, 3, WIDTH, WIDTH, seed=i) for i in range(3)]
+    exe = build_on(relay, network, w, x, lambda g: rows(g, [0.5] * len(g.layers)))
+    whole = sum(v.nbytes for u in lowered_of(exe).segments for v in u.segment.program.inputs)
+    assert crossing(exe) < 0.5 * whole
+    check(exe, network, w, x)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_shares(relay: Relay, seed: int) -> None:
+    """Layers on one half, on the other, or split by any share: what one keeps may be more or less than the next
+    reads.
+    """
+    draw = random.Random(seed)
+    pick = lambda: draw.choice([0.0, 1.0, *(draw.random() * 0.9 + 0.05 for _ in range(6))])
+    exe = build_on(relay, network, W, X, lambda g: rows(g, [pick() for _ in g.layers], draw.choice([1, 1, 2, 3])))
+    check(exe)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_copies_by_engines_keep_nothing(relay: Relay, copied: bool) -> None:
+    def plan(graph: LayerGraph) -> Plan:
+        found = rows(graph, [0.5] * len(graph.layers))
+        ways = {"reads": "copy", "writes": "copy"} if copied else {}
+        return dataclasses.replace(found, placements=tuple(dataclasses.replace(x, **ways) for x in found.placements))
+
+    exe = build_on(relay, network, W, X, plan)
+    assert any(u.kept for u in lowered_of(exe).segments) != copied
+    check(exe)
+
+
+def test_a_batch_is_no_border(relay: Relay) -> None:
+    """Rows of several images do not lie behind one another: they cross as a whole."""
+    x = array(2, 12, 11, WIDTH, seed=5)
+    exe = build_on(relay, network, W, x, lambda g: rows(g, [0.5] * len(g.layers)))
+    split = [u for u in lowered_of(exe).segments if u.joins]
+    assert split and not any(u.kept or u.rooms for u in split) and not any(j.begin for u in split for j in u.joins)
+    check(exe, x=x)
+
+
+def channels(graph: LayerGraph) -> Plan:
+    where = lambda x: ("split", 0.5) if "channel" in x.dims else ("device", 0.0)
+    return Plan("test", tuple(Placement(x.name, *where(x), "channel") for x in graph.layers), graph.key)
+
+
+def test_channels_of_images_cross_whole(relay: Relay) -> None:
+    """They do not lie behind one another."""
+    exe = build_on(relay, network, W, X, channels)
+    units = lowered_of(exe).segments
+    begins = [j.begin for u in units for j in u.joins if math.prod(j.out.shape[:-1]) > 1]
+    assert len(begins) >= DEPTH and not any(begins)
+    assert not any(math.prod(k.mine.shape[:-1]) > 1 for u in units for k in u.kept.values())
+    check(exe)
+
+
+def test_channels_of_a_row_are_kept(relay: Relay) -> None:
+    """The host half reads its own ones and takes the others; the device half reads all."""
+    fn = lambda w, x: jnp.tanh(jnp.tanh(x @ w[0]) @ w[1]) @ w[2]
+    w, x = [array(40, 64), array(64, 48, seed=1), array(48, 32, seed=2)], array(1, 40, seed=3)
+    exe = build_on(relay, fn, w, x, channels)
+    first, *later = lowered_of(exe).segments
+    assert not first.kept and len(later) == 2 and all(u.kept for u in later)
+    assert not any(j.begin for u in (first, *later) for j in u.joins)
+    check(exe, fn, w, x)
+
+
+def test_what_the_host_half_makes_alone_does_not_come_back(relay: Relay) -> None:
+    """A result that both halves read goes to the device half; the host half has it."""
+
+    def fn(w: Any, x: Any) -> Any:
+        y = x @ w[0]
+        return (y @ w[1]).T @ y
+
+    w, x = [array(24, 24), array(24, 24, seed=1)], array(9, 24, seed=2)
+
+    def plan(graph: LayerGraph) -> Plan:
+        where = dict(zip(graph.layers, ["host", "device", "host"], strict=True))
+        place = lambda x: Placement(x.name, where[x], float(where[x] == "host"))
+        return Plan("test", tuple(map(place, graph.layers)), graph.key)
+
+    exe = build_on(relay, fn, w, x, plan)
+    first, second = lowered_of(exe).segments
+    assert not first.kept and [(k.at, k.more) for k in second.kept.values()] == [(9, 0)]
+    check(exe, fn, w, x)
+
+
+def test_tokens_are_rows(relay: Relay) -> None:
+    """Products over the rows of a matrix: no borders, and nothing crosses between them but one row."""
+
+    def fn(w: Any, x: Any) -> Any:
+        for m in w:
+            x = jnp.tanh(x @ m) + x
+        return x
+
+    w, x = [array(24, 24, seed=i) for i in range(4)], array(1, 37, 24, seed=9)
+    exe = build_on(relay, fn, w, x, lambda g: rows(g, [0.4, 0.3, 0.6, 0.5, *[0.5] * len(g.layers)]))
+    assert sum(bool(u.kept) for u in lowered_of(exe).segments) >= 3
+    check(exe, fn, w, x)
+
+
+def test_many_threads_at_once(relay: Relay) -> None:
+    """A call may not write where another one still reads: sites are held until all have begun that keep their
+    results.
+    """
+    exe = build_on(relay, network, W, X, lambda g: rows(g, [0.5, 0.3, 0.7] * len(g.layers)))
+    inputs = [array(*X.shape, seed=40 + i) for i in range(6)]
+    want = [oracle(network, W, x) for x in inputs]
+
+    def run(i: int) -> float:
+        worst = 0.0
+        for _ in range(4):
+            worst = max(worst, error(np.asarray(exe.call([inputs[i]])[0]), want[i]))
+        return worst
+
+    with concurrent.futures.ThreadPoolExecutor(len(inputs)) as pool:
+        assert max(pool.map(run, range(len(inputs)))) < 1e-5
+
+
+def test_programs_keep_nothing_of_each_other(relay: Relay) -> None:
+    """A host call of one program never waits for the start of one in the next program."""
+    w = [array(3, 3, WIDTH, WIDTH, seed=i) for i in range(30)]
+
+    def fn(w: Any, x: Any) -> Any:
+        for m in w:
+            x = jnp.tanh(lax.conv_general_dilated(x, m, (1, 1), "SAME", dimension_numbers=NHWC) / 4) + x
+        return x
+
+    exe = build_on(relay, fn, w, X, lambda g: rows(g, [0.5, 0.0] * len(g.layers), 3))
+    low = lowered_of(exe)
+    assert low.ends
+    ends = [0, *low.ends, len(low.units)]
+    for a, b in zip(ends, ends[1:], strict=False):
+        mine = low.units[a:b]
+        assert all(k.unit in mine for u in mine if isinstance(u, HostUnit) for k in u.kept.values())
+    made = {v for u in low.units if isinstance(u, DeviceUnit) for op in u.ops for v in op.outs}
+    assert made
+    check(exe, fn, w)
