@@ -30,8 +30,8 @@ from xcoexec.devices.registry import register
 from xcoexec.ir.words import DEVICE
 from xcoexec.session import recording
 
-START4, START16, JOIN4, JOIN16, STAMP, AWAIT = 1, 2, 3, 4, 5, 6
-PARAMETERS = {START4: 9, START16: 9, JOIN4: 11, JOIN16: 11, STAMP: 1, AWAIT: 4}
+CROSS4, CROSS16, STAMP, AWAIT = 1, 2, 3, 4
+PARAMETERS = {CROSS4: abi.CROSS_PARAMETERS, CROSS16: abi.CROSS_PARAMETERS, STAMP: 1, AWAIT: 4}
 MAIN, SIDES = 1, (2, 3, 4)
 TRAPPED = 719  # what the driver says once a kernel has executed `trap`
 CALLS = ("launch", "copy", "copy2d", "record", "follow")  # that handlers make
@@ -49,7 +49,7 @@ class StandIn:
     """
 
     platform = "stand-in cpu"
-    functions = (START4, START16, JOIN4, JOIN16, STAMP, AWAIT)
+    functions = (CROSS4, CROSS16, STAMP, AWAIT)
     blocks = waiters = 16
     workspace = 0
     stream = MAIN
@@ -62,7 +62,7 @@ class StandIn:
         self.fail_at: tuple[str, int] = ("", -1)
         self.forget_ready = self.lost = False
         self.trapped = 0
-        self.launches = self.copied = 0
+        self.launches = self.copied = self.exchanges = 0
         self._joins = threading.Event()
         self._joins.set()
         self._random = random.Random(seed)
@@ -174,34 +174,35 @@ class StandIn:
 
     def _launch(self, function: int, *rest: int) -> int:
         self.launches += 1
-        if function in (JOIN4, JOIN16, AWAIT):
-            assert self._joins.wait(60)
-        if self.fail_launch or (code := self._fails("launch")):
-            return self.fail_launch or code
         stream, pointers = rest[7], rest[8]
         values = [
             ctypes.c_int64.from_address(ctypes.c_int64.from_address(pointers + 8 * i).value).value
             for i in range(PARAMETERS[function])
         ]
+        joins = function in (CROSS4, CROSS16) and values[abi.Cross.SEQ // 8] != 0
+        self.exchanges += joins and values[abi.Cross.READY_SEQ // 8] != 0
+        if joins or function == AWAIT:
+            assert self._joins.wait(60)
+        if self.fail_launch or (code := self._fails("launch")):
+            return self.fail_launch or code
         if function == STAMP and stream == MAIN:  # XLA:CPU, the device here, has done what comes before
             ctypes.c_int64.from_address(values[0]).value = time.monotonic_ns()
             return 0
         self._streams[stream].put(lambda: self._execute(function, values))
-        return self._waited(stream) if function in (JOIN4, JOIN16) else 0
+        return self._waited(stream) if joins else 0
 
     def _execute(self, function: int, values: list[int]) -> None:
         if self.trapped:
             return
-        if not (self.forget_flag and function in (JOIN4, JOIN16, AWAIT)):
+        waits = function == AWAIT or (function != STAMP and values[abi.Cross.SEQ // 8] != 0)
+        if not (self.forget_flag and waits):
             self._hesitate()
         if function == STAMP:
             ctypes.c_int64.from_address(values[0]).value = time.monotonic_ns()
         elif function == AWAIT:
             self._await(values)
-        elif function in (START4, START16):
-            _start(values, 4 if function == START16 else 1, self.forget_ready)
         else:
-            self._join(values, 4 if function == JOIN16 else 1)
+            self._cross(values, 4 if function == CROSS16 else 1)
 
     def _hesitate(self) -> None:
         if self.delay:
@@ -271,15 +272,25 @@ class StandIn:
             self.trapped = TRAPPED
         return not self.trapped
 
+    def _cross(self, values: list[int], width: int) -> None:
+        at = lambda word: values[word // 8]
+        if at(abi.Cross.READY_SEQ) or values[abi.Sent.OUTER // 8]:
+            _start(values, width, self.forget_ready)
+        if at(abi.Cross.SEQ):
+            self._join(values, width)
+
     def _join(self, values: list[int], width: int) -> None:
-        out, host, dev, outer, nh, nd, flags, _, seq, limit, leads = values
-        result = _words(out, outer * (nh + nd) * width).reshape(outer, -1)
-        if nd:
-            result[:, nh * width :] = _words(dev, outer * nd * width).reshape(outer, -1)
+        flags, _, seq, limit, leads = values[abi.Cross.PAGE // 8 : abi.Cross.FIRST // 8 + 1]
+        parts = _parts(values, abi.Cross.RESULTS, abi.BROUGHT_BYTES)
+        results = [_words(out, outer * (nh + nd) * width).reshape(outer, -1) for out, _, _, outer, nh, nd in parts]
+        for result, (_, _, dev, outer, nh, nd) in zip(results, parts, strict=True):
+            if nd:
+                result[:, nh * width :] = _words(dev, outer * nd * width).reshape(outer, -1)
         began = time.monotonic_ns()
         if not self._answered(flags, seq, began + limit):
             return
-        result[:, : nh * width] = _words(host, outer * nh * width).reshape(outer, -1)
+        for result, (_, host, _, outer, nh, _) in zip(results, parts, strict=True):
+            result[:, : nh * width] = _words(host, outer * nh * width).reshape(outer, -1)
         if leads:
             _stamp(flags, seq, 2, began, began, time.monotonic_ns())
         _stamp(flags, seq, 5, time.monotonic_ns())
@@ -311,12 +322,22 @@ register(
 )
 
 
+def _parts(values: list[int], begin: int, nbytes: int) -> list[list[int]]:
+    """The parameters of each operand, or result, that there is; both have their number of runs in the same place or
+    none.
+    """
+    rows = [values[(begin + nbytes * k) // 8 :][: nbytes // 8] for k in range(abi.PARTS)]
+    outer = abi.Sent.OUTER // 8 if begin == abi.Cross.OPERANDS else abi.Brought.OUTER // 8
+    return [row for row in rows if row[outer]]
+
+
 def _start(values: list[int], width: int, silent: bool) -> None:
-    src, dst, outer, inner, stride, offset, flags, _, seq = values
+    flags, _, seq = values[abi.Cross.READY_PAGE // 8 : abi.Cross.READY_SEQ // 8 + 1]
     began = time.monotonic_ns()
-    target = _words(dst, outer * inner * width).reshape(outer, -1) if outer else np.zeros((0, 0))
-    for row in range(outer):
-        target[row] = _words(src + 4 * width * (row * stride + offset), inner * width)
+    for src, dst, outer, inner, stride, offset in _parts(values, abi.Cross.OPERANDS, abi.SENT_BYTES):
+        target = _words(dst, outer * inner * width).reshape(outer, -1)
+        for row in range(outer):
+            target[row] = _words(src + 4 * width * (row * stride + offset), inner * width)
     if seq and not silent:
         _stamp(flags, seq, 0, began, time.monotonic_ns())
         ctypes.c_int64.from_address(flags + abi.Page.READY).value = seq

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from xcoexec.codegen.native import call_layout as abi
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
@@ -103,6 +104,59 @@ def test_rows_keep_their_place(relay: Relay, p: float) -> None:
     for j in narrowed:
         assert j.out.shape[1] < j.parts[0].shape[1] + j.parts[1].shape[1]
     check(exe)
+
+
+def test_one_kernel_ends_a_call_and_begins_the_next(relay: Relay) -> None:
+    """Between layers of rows: the results of one and the operands of the next; stamps are in the stream's order."""
+    exe = build_on(relay, network, W, X, lambda g: rows(g, [0.5] * len(g.layers)))
+    low, driver = lowered_of(exe), relay.driver
+    assert isinstance(driver, StandIn)
+    led = [u for u in low.segments if u.leader is not None]
+    assert len(led) >= DEPTH - 1
+    check(exe, times=1)
+    began, launched = driver.exchanges, driver.launches
+    check(exe)
+    assert driver.exchanges - began == 3 * len(led)
+    assert driver.launches - launched == 3 * (2 * len(low.segments) - len(led))
+    for unit in led:
+        assert unit.leader is not None
+        own, before = low.sites[unit].phases()[-1], low.sites[unit.leader].stamps()[-1]
+        assert before[5] <= own[0] <= own[1] <= own[3] <= own[4] <= own[5]
+        assert (own[1] - own[0]) == np.diff(low.sites[unit].stamps()[-1][:2])[0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 9])
+def test_many_values_at_once(relay: Relay, count: int) -> None:
+    """One kernel for up to `PARTS` operands, and one for as many results."""
+
+    def fn(w: Any, *xs: Any) -> Any:
+        return [jnp.tanh(x @ w[0]) for x in xs]
+
+    x = [array(5, 24, seed=i) for i in range(count)]
+    stacked = lambda w, xs: jnp.stack(fn(w, *xs))
+    w = [array(24, 24)]
+    exe = build_on(
+        relay,
+        stacked,
+        w,
+        x,
+        lambda g: Plan(
+            "test",
+            tuple(
+                Placement(y.name, "host" if y.kind == "dot_general" else "device", float(y.kind == "dot_general"))
+                for y in g.layers
+            ),
+            g.key,
+        ),
+    )
+    (unit,) = lowered_of(exe).segments
+    assert len(unit.segment.program.inputs) == len(unit.segment.program.outputs) == count
+    driver = relay.driver
+    assert isinstance(driver, StandIn)
+    want = np.stack([np.tanh(np.float64(v) @ np.float64(w[0])) for v in x])
+    before = driver.launches
+    assert error(np.asarray(exe.call(x)[0]), want) < 1e-5
+    assert driver.launches - before == 2 * -(-count // abi.PARTS)
 
 
 def test_fewer_bytes_cross(relay: Relay) -> None:

@@ -450,7 +450,7 @@ def test_device_kernels_are_made() -> None:
     assert all(f".entry {k}(" in text for k in KERNELS)
     assert "ld.acquire.sys" in text and "st.release.sys" in text and "ld.global.v4" in text
     assert text.count("trap;") == sum(
-        k.startswith(("join", "await")) for k in KERNELS
+        k.startswith(("cross", "await")) for k in KERNELS
     )  # who waits in vain stops the device
 
 

@@ -27,10 +27,8 @@ class Relay(Lines):
     SPIN_NS = auto()
     LAUNCH = auto()  # the driver's cuLaunchKernel
     STREAM = auto()  # where to launch (0: on XLA's stream)
-    START4 = auto()  # device kernels
-    START16 = auto()
-    JOIN4 = auto()
-    JOIN16 = auto()
+    CROSS4 = auto()  # device kernels
+    CROSS16 = auto()
     BLOCKS = auto()  # most blocks of a launch
     LIMIT_NS = auto()  # until a device that nobody answers stops
     CODE = auto()  # the driver's last error
@@ -118,25 +116,30 @@ class Site(Words):
     KEEPERS = auto()  # sites of the same program whose operands lie in this one's results
     SOURCES = auto()  # addresses of the sites in whose results operands of this one lie
     SOURCE_COUNT = auto()
+    LEADER = auto()  # the site with whose results this one's operands go to the host, in one kernel (0: alone)
+    FOLLOWER = auto()  # the site whose operands go with this one's results
+    DEFERRED = auto()  # its operands wait for that
+    JOINED = auto()  # number of the last call that has been joined
 
 
 SITE_WORDS = len(Site)
 
 
 class Operand(Words):
-    """An operand of a call site, in elements."""
+    """An operand of a call site, in elements of 4 bytes."""
 
     MAPPED = auto()
     OUTER = auto()
     INNER = auto()
     STRIDE = auto()
     OFFSET = auto()
-    WIDE = auto()  # elements of 16 bytes, not 4
+    WIDE = auto()  # all of that in whole elements of 16 bytes
     COPY = auto()
+    SOURCE = auto()  # where this call's array lies
 
 
 class Result(Words):
-    """A result of a call site, in elements."""
+    """A result of a call site, in elements of 4 bytes."""
 
     MAPPED = auto()
     OUTER = auto()
@@ -206,8 +209,11 @@ PAGE_BYTES = Page.STAMPS + STAMP_BYTES * SITE_RING
 # -- parameters of device kernels, and of the CUDA driver --------------------------------------------
 
 
-class StartArgs(Words):
-    """Parameters of the device kernels `start`."""
+PARTS = 2  # operands, and results, of one launch of the device kernel `cross`
+
+
+class Sent(Words):
+    """Parameters of `cross` for one operand; of none where OUTER is 0."""
 
     SOURCE = auto()
     MAPPED = auto()
@@ -215,13 +221,10 @@ class StartArgs(Words):
     INNER = auto()
     STRIDE = auto()
     OFFSET = auto()
-    PAGE = auto()
-    WORK = auto()
-    SEQ = auto()
 
 
-class JoinArgs(Words):
-    """Parameters of the device kernels `join`."""
+class Brought(Words):
+    """Parameters of `cross` for one result; of none where OUTER is 0."""
 
     OUT = auto()
     MAPPED = auto()
@@ -229,11 +232,35 @@ class JoinArgs(Words):
     OUTER = auto()
     HOST = auto()
     DEVICE = auto()
-    PAGE = auto()
-    WORK = auto()
-    SEQ = auto()
-    LIMIT_NS = auto()
-    FIRST = auto()
+
+
+SENT_BYTES, BROUGHT_BYTES = 8 * len(Sent), 8 * len(Brought)
+_ASK = PARTS * SENT_BYTES
+_RESULTS = _ASK + 24
+
+
+class Cross(enum.IntEnum):
+    """Parameters of the device kernels `cross`: `PARTS` operands, whose flag they raise, `PARTS` results, for whose flag
+    they wait. Behind them what native code counts while it collects them.
+    """
+
+    OPERANDS = 0
+    READY_PAGE = _ASK
+    READY_WORK = _ASK + 8
+    READY_SEQ = _ASK + 16  # 0: no flag is raised
+    RESULTS = _RESULTS
+    PAGE = _RESULTS + PARTS * BROUGHT_BYTES
+    WORK = PAGE + 8
+    SEQ = PAGE + 16  # 0: nothing is waited for
+    LIMIT_NS = PAGE + 24
+    FIRST = PAGE + 32  # whether a site's results begin with these
+    SENT = PAGE + 40  # operands that are collected
+    BROUGHT = PAGE + 48  # results
+    NARROW = PAGE + 56  # some of them have no whole elements of 16 bytes
+    ELEMENTS = PAGE + 64
+
+
+CROSS_PARAMETERS, CROSS_WORDS = Cross.SENT // 8, Cross.ELEMENTS // 8 + 1
 
 
 class AwaitArgs(Words):

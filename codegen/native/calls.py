@@ -2,7 +2,8 @@
 
 `start` and `join` are XLA FFI handlers. They only enqueue: `start` launches a kernel that writes the operands into
 mapped memory and raises a flag, `join` one that waits for the host's flag and merges. In between the serving
-thread sees the flag, runs the segment with the team, and raises its own. Call sites are served in the order in
+thread sees the flag, runs the segment with the team, and raises its own. Where a call begins just before the one before
+it is joined, one kernel does both: it raises the next call's flag and waits for that of the one before. Call sites are served in the order in
 which they were enqueued, which is the stream's order, so nothing can wait for something behind it.
 
 All that a segment needs lies in host memory, so the device waits as long as the host takes. A thread claims a call
@@ -20,24 +21,26 @@ Only imported when the native code is not in the cache (see `build.native_addres
 from __future__ import annotations
 
 from .call_layout import (
+    CROSS_WORDS,
     ENTRY_WORDS,
     PART_WORDS,
+    PARTS,
     RELAY_CAPACITY,
     SITE_RING,
     STAMP_BYTES,
     AwaitArgs,
+    Cross,
     Entry,
     Fetch,
-    JoinArgs,
     Operand,
     Page,
     Relay,
     Result,
     Site,
     Stamps,
-    StartArgs,
     Tick,
 )
+from .crossing import await_host, clear, collect_operand, collect_result, cross, raise_flag
 from .enqueue import (
     CLOSED,
     DRIVER,
@@ -114,56 +117,34 @@ def enqueue(site, relay, seq):
     return 1
 
 
-def raise_flag(site, relay, seq, stream, row, source):
-    """Launches `start` for one operand (`row` 0: of nothing); it raises the site's flag unless `seq` is 0."""
-    values = scratch(9)
-    for i in range(9):
-        st(values + 8 * i, 0)
-    function, elements = ld(relay + Relay.START4), 1
-    st(values + StartArgs.SOURCE, source)
-    if row != 0:
-        st(values + StartArgs.MAPPED, ld(row + Operand.MAPPED))
-        st(values + StartArgs.OUTER, ld(row + Operand.OUTER))
-        st(values + StartArgs.INNER, ld(row + Operand.INNER))
-        st(values + StartArgs.STRIDE, ld(row + Operand.STRIDE))
-        st(values + StartArgs.OFFSET, ld(row + Operand.OFFSET))
-        elements = ld(row + Operand.OUTER) * ld(row + Operand.INNER)
-        if ld(row + Operand.WIDE) != 0:
-            function = ld(relay + Relay.START16)
-    st(values + StartArgs.PAGE, ld(site + Site.PAGE))
-    st(values + StartArgs.WORK, ld(site + Site.WORK))
-    st(values + StartArgs.SEQ, seq)
-    return launch(relay, function, elements, ld(relay + Relay.BLOCKS), values, 9, stream)
-
-
-def send(frame, site, relay, seq, stream):
-    """The operands on their way to the host, by kernels first, then by copies; the flag behind the last of them."""
-    n, copies, code = ld(site + Site.OPERAND_COUNT), ld(site + Site.COPIES), 0
+def send(values, site, relay, seq, stream):
+    """The operands on their way to the host, by kernels first, then by copies; the flag behind the last of them. Without
+    copies the last ones, and the flag, are only collected.
+    """
+    n, code = ld(site + Site.OPERAND_COUNT), 0
     for i in range(n):
         row = ld(site + Site.OPERANDS) + 8 * PART_WORDS * i
-        last = copies == 0 and i == n - 1
-        if code == 0 and ld(row + Operand.COPY) == 0 and (last or ld(row + Operand.INNER) > 0):
-            code = raise_flag(site, relay, seq if last else 0, stream, row, argument(frame, i))
-    if copies == 0 or code != 0:
+        if ld(row + Operand.COPY) == 0 and ld(row + Operand.INNER) > 0:
+            if code == 0 and ld(values + Cross.SENT) == PARTS:
+                code = cross(values, relay, stream)
+            if code == 0:
+                collect_operand(values, row)
+    if ld(site + Site.COPIES) == 0 or code != 0:
+        raise_flag(values, site, seq)
         return code
+    if ld(values + Cross.SENT) > 0:
+        code = cross(values, relay, stream)
     side = ld(relay + Relay.OUT)
-    code = follow(relay, side, ld(site + Site.BEFORE), stream)
+    if code == 0:
+        code = follow(relay, side, ld(site + Site.BEFORE), stream)
     for i in range(n):
         row = ld(site + Site.OPERANDS) + 8 * PART_WORDS * i
         if code == 0 and ld(row + Operand.COPY) != 0:
-            size = 16 if ld(row + Operand.WIDE) != 0 else 4
-            width, pitch = ld(row + Operand.INNER) * size, ld(row + Operand.STRIDE) * size
-            code = copy(
-                relay,
-                ld(row + Operand.MAPPED),
-                width,
-                argument(frame, i) + ld(row + Operand.OFFSET) * size,
-                pitch,
-                width,
-                ld(row + Operand.OUTER),
-                side,
-            )
-    return raise_flag(site, relay, seq, side, 0, 0) if code == 0 else code
+            width, pitch = 4 * ld(row + Operand.INNER), 4 * ld(row + Operand.STRIDE)
+            source = ld(row + Operand.SOURCE) + 4 * ld(row + Operand.OFFSET)
+            code = copy(relay, ld(row + Operand.MAPPED), width, source, pitch, width, ld(row + Operand.OUTER), side)
+    raise_flag(values, site, seq)
+    return cross(values, relay, side) if code == 0 else code
 
 
 def take(site, relay, faults, libc):
@@ -189,18 +170,12 @@ def begun(site):
         atomic_add(ld(ld(site + Site.SOURCES) + 8 * i) + Site.TAKEN, -1)
 
 
-@native(1)
-def start(frame):
-    """Operands: the segment's inputs, or what of them is not on the host yet. Result: a word that nobody reads. Takes
-    the site; another execution waits here until it is joined.
+def begin(frame, site, relay, faults, stream, leader):
+    """Puts a call into the ring, and its operands on their way. `leader`: a site whose results come with the same kernel
+    (0: none). Returns 0, or XLA's error.
     """
-    if registering(frame):
-        return 0
-    site = attribute(frame)
-    relay, faults, flags = ld(site + Site.RELAY), ld(site + Site.FAULTS), ld(site + Site.PAGE)
-    libc, stream = ld(relay + Relay.LIBC), stream_of(frame, relay)
-    if take(site, relay, faults, libc) == 0:
-        return fail(frame, relay, faults, HELD)
+    libc, flags, values = ld(relay + Relay.LIBC), ld(site + Site.PAGE), scratch(CROSS_WORDS)
+    clear(values)
     while compare_exchange(relay + Relay.LOCK, 0, 1) == 0:
         pause()
     seq = ld(site + Site.SEQ) + 1
@@ -210,7 +185,11 @@ def start(frame):
         atomic_store(site + Site.TAKEN, 0)
         return error
     st(site + Site.SEQ, seq)
-    code = send(frame, site, relay, seq, stream)
+    code = send(values, site, relay, seq, stream)
+    if code == 0 and leader != 0:
+        code = bring_all(values, frame, leader, relay, stream)
+    elif code == 0 and ld(values + Cross.READY_SEQ) != 0:
+        code = cross(values, relay, stream)
     if code != 0:  # nobody else will raise the flag that the serving thread waits for, and there is nothing to compute
         st(site + Site.SKIPPED, seq)
         atomic_store(flags + Page.READY, seq)
@@ -225,25 +204,47 @@ def start(frame):
     return error
 
 
-def merge(site, relay, row, out, part, first, stream):
-    """One result by a kernel that waits for the host and writes both parts; `first`: whether the site's results begin
-    with it.
+@native(1)
+def start(frame):
+    """Operands: the segment's inputs, or what of them is not on the host yet. Result: a word that nobody reads. Takes
+    the site; another execution waits here until it is joined. Operands that go with another site's results wait for
+    those: nothing lies between this and that join.
     """
-    values, nh, nd = scratch(11), ld(row + Result.HOST), ld(row + Result.DEVICE)
-    st(values + JoinArgs.OUT, out)
-    st(values + JoinArgs.MAPPED, ld(row + Result.MAPPED))
-    st(values + JoinArgs.PART, part)
-    st(values + JoinArgs.OUTER, ld(row + Result.OUTER))
-    st(values + JoinArgs.HOST, nh)
-    st(values + JoinArgs.DEVICE, nd)
-    st(values + JoinArgs.PAGE, ld(site + Site.PAGE))
-    st(values + JoinArgs.WORK, ld(site + Site.WORK))
-    st(values + JoinArgs.SEQ, ld(site + Site.SEQ))
-    st(values + JoinArgs.LIMIT_NS, ld(relay + Relay.LIMIT_NS))
-    st(values + JoinArgs.FIRST, first)
-    function = ld(relay + Relay.JOIN16) if ld(row + Result.WIDE) != 0 else ld(relay + Relay.JOIN4)
-    # a side stream may still have to run the kernel that this one waits for: it leaves room on every multiprocessor
-    return launch(relay, function, ld(row + Result.OUTER) * (nh + nd), ld(relay + Relay.WAITERS), values, 11, stream)
+    if registering(frame):
+        return 0
+    site = attribute(frame)
+    relay, faults = ld(site + Site.RELAY), ld(site + Site.FAULTS)
+    if take(site, relay, faults, ld(relay + Relay.LIBC)) == 0:
+        return fail(frame, relay, faults, HELD)
+    for i in range(ld(site + Site.OPERAND_COUNT)):
+        st(ld(site + Site.OPERANDS) + 8 * PART_WORDS * i + Operand.SOURCE, argument(frame, i))
+    leader = ld(site + Site.LEADER)
+    if leader != 0 and ld(leader + Site.JOINED) < ld(leader + Site.SEQ):
+        atomic_store(site + Site.DEFERRED, 1)
+        return 0
+    return begin(frame, site, relay, faults, stream_of(frame, relay), 0)
+
+
+def bring_all(values, frame, site, relay, stream):
+    """The results of a site, by kernels that wait for the host and write both parts, or by copies; with the first of
+    them what is collected already.
+    """
+    code, other, first = 0, ld(site + Site.OPERAND_COUNT), 1
+    for i in range(ld(site + Site.RESULT_COUNT)):
+        row, part = ld(site + Site.RESULTS) + 8 * PART_WORDS * i, result(frame, i)
+        if ld(row + Result.DEVICE) > 0:
+            part = argument(frame, other)
+            other += 1
+        if code == 0 and ld(row + Result.COPY) != 0:
+            code = bring(site, relay, row, result(frame, i), part, stream)
+        elif code == 0:
+            if ld(values + Cross.BROUGHT) == PARTS:
+                code = cross(values, relay, stream)
+                first = 0
+            if code == 0:
+                collect_result(values, row, result(frame, i), part)
+                await_host(values, site, relay, first)
+    return cross(values, relay, stream) if code == 0 and ld(values + Cross.BROUGHT) > 0 else code
 
 
 def bring(site, relay, row, out, part, stream):
@@ -251,8 +252,8 @@ def bring(site, relay, row, out, part, stream):
     it.
 
     After an error the host's part may still be on its way to an array that XLA takes back: see `settle`."""
-    size, rows, side = 16 if ld(row + Result.WIDE) != 0 else 4, ld(row + Result.OUTER), ld(relay + Relay.IN)
-    mine, other, seq = ld(row + Result.HOST) * size, ld(row + Result.DEVICE) * size, ld(site + Site.SEQ)
+    rows, side = ld(row + Result.OUTER), ld(relay + Relay.IN)
+    mine, other, seq = 4 * ld(row + Result.HOST), 4 * ld(row + Result.DEVICE), ld(site + Site.SEQ)
     code = follow(relay, side, ld(site + Site.BEFORE), stream)
     if code == 0:
         values = scratch(4)
@@ -280,20 +281,17 @@ def join(frame):
     if registering(frame):
         return 0
     site = attribute(frame)
-    relay, faults = ld(site + Site.RELAY), ld(site + Site.FAULTS)
+    relay, faults, follower = ld(site + Site.RELAY), ld(site + Site.FAULTS), ld(site + Site.FOLLOWER)
     if atomic_load(site + Site.TAKEN) == 0:
         return fail(frame, relay, faults, ORDER)
-    stream, code, other = stream_of(frame, relay), 0, ld(site + Site.OPERAND_COUNT)
-    for i in range(ld(site + Site.RESULT_COUNT)):
-        row, part = ld(site + Site.RESULTS) + 8 * PART_WORDS * i, result(frame, i)
-        if ld(row + Result.DEVICE) > 0:
-            part = argument(frame, other)
-            other += 1
-        if code == 0 and ld(row + Result.COPY) != 0:
-            code = bring(site, relay, row, result(frame, i), part, stream)
-        elif code == 0:
-            code = merge(site, relay, row, result(frame, i), part, i == 0, stream)
-    error = answer(frame, relay, faults, code)
+    stream = stream_of(frame, relay)
+    st(site + Site.JOINED, ld(site + Site.SEQ))
+    if follower != 0 and compare_exchange(follower + Site.DEFERRED, 1, 0) != 0:
+        error = begin(frame, follower, relay, faults, stream, site)
+    else:
+        values = scratch(CROSS_WORDS)
+        clear(values)
+        error = answer(frame, relay, faults, bring_all(values, frame, site, relay, stream))
     atomic_add(site + Site.TAKEN, -1)
     return error
 

@@ -70,7 +70,7 @@ def launch(relay, function, elements, most, values, n, stream):
     """
     if stream == 0:
         return noted(relay, NO_STREAM)
-    pointers = scratch(16)
+    pointers = scratch(64)
     for i in range(n):
         st(pointers + 8 * i, values + 8 * i)
     blocks = min(max((elements + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK, 1), most)

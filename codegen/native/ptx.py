@@ -1,10 +1,10 @@
 """The device kernels of an asynchronous host call, generated as PTX through LLVM.
 
-`start` writes a part of an operand into host-mapped memory and raises a flag there; `join` waits for the host's
-flag and writes the host half's and the device half's result into one array. Both run on XLA's own stream, so
-the order is the stream's: no events, no copies by engines, and a host call costs two small launches. Where arrays are
-copied by the copy engines instead, `start` (of nothing) only raises the flag behind the copy and `await` holds back the
-copy of the results.
+`cross` writes parts of operands into host-mapped memory and raises a flag there; then it waits for another flag, the
+host's, and writes the host half's and the device half's part of results into one array each. Either may be left out. It
+runs on XLA's own stream, so the order is the stream's: no events, no copies by engines, and a host call costs two small
+launches, or one where the next call begins as the one before ends. Where arrays are copied by the copy engines instead,
+`cross` (of nothing) only raises the flag behind the copy and `await` holds back the copy of the results.
 
 A kernel that waits never gives up by itself while the host lives: a slow host is no fault. Where no answer can come any
 more (the host has written `ABANDONED`, or `limit` nanoseconds have passed, which only a process that stands still lets
@@ -21,7 +21,7 @@ import functools
 
 import llvmlite.binding as llvm
 
-from .call_layout import ABANDONED, SITE_RING, STAMP_BYTES, Page
+from .call_layout import ABANDONED, PARTS, SITE_RING, STAMP_BYTES, Page
 
 BLOCK = 256  # threads
 UNROLL = 4  # loads in flight of one thread: the way over PCIe is long
@@ -39,7 +39,7 @@ declare void @llvm.nvvm.barrier0()
 declare void @llvm.trap()
 """
 
-_PLACE = f"""
+_PLACE = """
   %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %cta = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
   %threads = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
@@ -50,12 +50,18 @@ _PLACE = f"""
   %first = zext i32 %first32 to i64
   %all = zext i32 %all32 to i64
   %leader = icmp eq i32 %tid, 0
-  %slot = urem i64 %seq, {SITE_RING}
-  %shift = mul i64 %slot, {STAMP_BYTES}
-  %shift2 = add i64 %shift, {Page.STAMPS}
-  %stamps = getelementptr i8, ptr addrspace(1) %flags, i64 %shift2
   %headblock = icmp eq i32 %cta, 0
   %master = and i1 %leader, %headblock
+"""
+
+
+def _stamps_of(name: str, flags: str, seq: str) -> str:
+    """Where the stamps of a call lie, as `name`."""
+    return f"""
+  %{name}.slot = urem i64 {seq}, {SITE_RING}
+  %{name}.shift = mul i64 %{name}.slot, {STAMP_BYTES}
+  %{name}.shift2 = add i64 %{name}.shift, {Page.STAMPS}
+  %{name} = getelementptr i8, ptr addrspace(1) {flags}, i64 %{name}.shift2
 """
 
 
@@ -107,11 +113,11 @@ def _clock(name: str) -> str:
 """
 
 
-def _stamps(**times: int) -> str:
+def _stamps(at: str, **times: int) -> str:
     """Stores clock values at the end of a kernel: an earlier store to the host holds up every release behind it."""
     return "".join(
         f"""
-  %{name}.p = getelementptr i64, ptr addrspace(1) %stamps, i64 {index}
+  %{name}.p = getelementptr i64, ptr addrspace(1) %{at}, i64 {index}
   store volatile i64 %{name}, ptr addrspace(1) %{name}.p
 """
         for name, index in times.items()
@@ -122,14 +128,17 @@ Source = tuple[str, str, str, str]  # names of (pointer, inner size, row stride,
 Sink = tuple[str, str, str]  # names of (pointer, row stride, offset)
 
 
-def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: Source, target: Sink) -> str:
-    """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight."""
+def _copy(name: str, typ: str, nbytes: int, way: tuple[str, str], outer: str, source: Source, target: Sink) -> str:
+    """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight; `way`: the blocks before and behind
+    it.
+    """
+    enter, leave = way
     elements = range(UNROLL)
     loads = "".join(_load(name, u, typ, nbytes, source, target) for u in elements)
     stores = "".join(_store(name, u, typ, nbytes, target[0]) for u in elements)
     inner = source[1]
     return f"""
-  %{name}.n = mul i64 %outer, {inner}
+  %{name}.n = mul i64 {outer}, {inner}
   br label %{name}.head
 {name}.head:
   %{name}.i = phi i64 [ %first, %{enter} ], [ %{name}.next, %{name}.tail ]
@@ -176,67 +185,87 @@ def _store(name: str, u: int, typ: str, nbytes: int, pointer: str) -> str:
   store {typ} {q}.v, ptr addrspace(1) {q}.tp, align {nbytes}"""
 
 
-def _start(name: str, typ: str, nbytes: int) -> str:
-    """`dst[outer, inner] = src[outer, stride][:, offset:]`; the last block to end raises READY to `seq` (not for seq =
-    0).
+def _sends(typ: str, nbytes: int) -> str:
+    """`dst[outer, inner] = src[outer, stride][:, offset:]` for each operand; leads from "entry" to "sent"."""
+    loops = []
+    for k in range(PARTS):
+        way = (f"c{k}", f"c{k + 1}" if k + 1 < PARTS else "sent")
+        source, target = (f"%src{k}", f"%inner{k}", f"%stride{k}", f"%offset{k}"), (f"%dst{k}", f"%inner{k}", "0")
+        loops.append(f"c{k}:" + _copy(f"c{k}", typ, nbytes, way, f"%outer{k}", source, target))
+    return "".join(loops)
+
+
+def _brings(name: str, typ: str, nbytes: int, leave: str) -> str:
+    """`out[rows, nh + nd] = host[rows, nh] | dev[rows, nd]` for each result, one half of it; `name`: "d" or "h"."""
+    loops = []
+    for k in range(PARTS):
+        way = (f"{name}{k}", f"{name}{k + 1}" if k + 1 < PARTS else leave)
+        pointer, mine, first = (f"%dev{k}", f"%nd{k}", f"%nh{k}") if name == "d" else (f"%host{k}", f"%nh{k}", "0")
+        source, target = (pointer, mine, mine, "0"), (f"%out{k}", f"%both{k}", first)
+        loops.append(f"{name}{k}:" + _copy(f"{name}{k}", typ, nbytes, way, f"%rows{k}", source, target))
+    return "".join(loops)
+
+
+def _cross(name: str, typ: str, nbytes: int) -> str:
+    """The operands; the last block to end raises READY to `ready_seq` (not for 0). Then the results, the host's part
+    after DONE has reached `seq` (none for 0). `leads`: 0 for the further results of a call, which leave the stamps of
+    its waiting as they are.
     """
     p = "ptr addrspace(1)"
-    sizes = "i64 %outer, i64 %inner, i64 %stride, i64 %offset"
+    sent = [
+        f"{p} %src{k}, {p} %dst{k}, i64 %outer{k}, i64 %inner{k}, i64 %stride{k}, i64 %offset{k}" for k in range(PARTS)
+    ]
+    brought = [f"{p} %out{k}, {p} %host{k}, {p} %dev{k}, i64 %rows{k}, i64 %nh{k}, i64 %nd{k}" for k in range(PARTS)]
+    flags = f"{p} %ready_flags, {p} %ready_work, i64 %ready_seq"
+    last = f"{p} %flags, {p} %work, i64 %seq, i64 %limit, i64 %leads"
+    sums = "".join(f"\n  %both{k} = add i64 %nh{k}, %nd{k}" for k in range(PARTS))
     return f"""
-define ptx_kernel void @{name}({p} %src, {p} %dst, {sizes}, {p} %flags, {p} %work, i64 %seq) {{
-entry:{_PLACE}{_clock("begin")}
-  br label %copy
-copy:{_copy("c", typ, nbytes, "copy", "done", ("%src", "%inner", "%stride", "%offset"), ("%dst", "%inner", "0"))}
-done:
+define ptx_kernel void @{name}({", ".join([*sent, flags, *brought, last])}) {{
+entry:{_PLACE}{_stamps_of("ready_stamps", "%ready_flags", "%ready_seq")}{_stamps_of("stamps", "%flags", "%seq")}{sums}
+  %published = getelementptr i8, {p} %work, i64 64
+{_clock("start_begin")}
+  br label %c0
+{_sends(typ, nbytes)}
+sent:
+  %sends = icmp ne i64 %outer0, 0
+  %speaks = icmp ne i64 %ready_seq, 0
+  %visible = or i1 %sends, %speaks
+  br i1 %visible, label %flush, label %results
+flush:
   fence seq_cst
   call void @llvm.nvvm.barrier0()
-  %silent = icmp eq i64 %seq, 0
-  %speaks = xor i1 %silent, true
   %counts = and i1 %leader, %speaks
   %alone = icmp eq i32 %blocks, 1
-  br i1 %counts, label %how, label %end
+  br i1 %counts, label %how, label %results
 how:
   br i1 %alone, label %raise, label %count
 count:
-  %old = atomicrmw add {p} %work, i32 1 syncscope("device") acq_rel
-  %limit = sub i32 %blocks, 1
-  %last = icmp eq i32 %old, %limit
-  br i1 %last, label %reset, label %end
+  %old = atomicrmw add {p} %ready_work, i32 1 syncscope("device") acq_rel
+  %most = sub i32 %blocks, 1
+  %last = icmp eq i32 %old, %most
+  br i1 %last, label %reset, label %results
 reset:
-  store volatile i32 0, {p} %work
+  store volatile i32 0, {p} %ready_work
   br label %raise
 raise:
-  %ready = getelementptr i8, {p} %flags, i64 {Page.READY}
-  store atomic i64 %seq, {p} %ready release, align 8{_clock("ended")}{_stamps(begin=0, ended=1)}
-  br label %end
-end:
-  ret void
-}}
-"""
-
-
-def _join(name: str, typ: str, nbytes: int) -> str:
-    """`out[outer, nh + nd] = host[outer, nh] | dev[outer, nd]`, the host's part after DONE has reached `seq`. `leads`:
-    0 for the further results of a call, which leave the stamps of its waiting as they are.
-    """
-    p = "ptr addrspace(1)"
-    arrays, sizes = f"{p} %out, {p} %host, {p} %dev", "i64 %outer, i64 %nh, i64 %nd"
-    return f"""
-define ptx_kernel void @{name}({arrays}, {sizes}, {p} %flags, {p} %work, i64 %seq, i64 %limit, i64 %leads) {{
-entry:{_PLACE}
-  %both = add i64 %nh, %nd
-  %published = getelementptr i8, {p} %work, i64 64
-{_clock("begin")}
-  br label %near
-near:{_copy("d", typ, nbytes, "near", "mine", ("%dev", "%nd", "%nd", "0"), ("%out", "%both", "%nh"))}
-mine:{_AWAIT}  br label %far
-far:{_copy("h", typ, nbytes, "far", "mark", ("%host", "%nh", "%nh", "0"), ("%out", "%both", "0"))}
+  %ready = getelementptr i8, {p} %ready_flags, i64 {Page.READY}
+  store atomic i64 %ready_seq, {p} %ready release, align 8{_clock("start_end")}
+  {_stamps("ready_stamps", start_begin=0, start_end=1)}
+  br label %results
+results:
+  %waits = icmp ne i64 %seq, 0
+  br i1 %waits, label %near, label %end
+near:{_clock("begin")}
+  br label %d0
+{_brings("d", typ, nbytes, "mine")}
+mine:{_AWAIT}  br label %h0
+{_brings("h", typ, nbytes, "mark")}
 mark:
   br i1 %master, label %late_stamp, label %end
-late_stamp:{_clock("ended")}{_stamps(ended=5)}
+late_stamp:{_clock("ended")}{_stamps("stamps", ended=5)}
   %heads = icmp ne i64 %leads, 0
   br i1 %heads, label %head_stamp, label %end
-head_stamp:{_stamps(begin=2, came=3, went=4)}  br label %end
+head_stamp:{_stamps("stamps", begin=2, came=3, went=4)}  br label %end
 end:
   ret void
 }}
@@ -248,13 +277,13 @@ def _await() -> str:
     p = "ptr addrspace(1)"
     return f"""
 define ptx_kernel void @await({p} %flags, {p} %work, i64 %seq, i64 %limit) {{
-entry:{_PLACE}
+entry:{_PLACE}{_stamps_of("stamps", "%flags", "%seq")}
   %published = getelementptr i8, {p} %work, i64 64
 {_clock("begin")}
   br label %mine
 mine:{_AWAIT}
   br i1 %master, label %late_stamp, label %end
-late_stamp:{_stamps(begin=2, came=3, went=4)}  br label %end
+late_stamp:{_stamps("stamps", begin=2, came=3, went=4)}  br label %end
 end:
   ret void
 }}
@@ -276,14 +305,14 @@ end:
 """
 
 #: "4" and "16" are the bytes of an element
-KERNELS = ("start4", "start16", "join4", "join16", "stamp", "await")
+KERNELS = ("cross4", "cross16", "stamp", "await")
 
 
 def module_text() -> str:
     """LLVM IR of all device kernels."""
     text = _HEAD + _STAMP + _await()
     for typ, nbytes in (("i32", 4), ("<4 x i32>", 16)):
-        text += _start(f"start{nbytes}", typ, nbytes) + _join(f"join{nbytes}", typ, nbytes)
+        text += _cross(f"cross{nbytes}", typ, nbytes)
     return text.replace("RING", str(SITE_RING)).replace("STAMPS", str(Page.STAMPS)).replace("STAMP", str(STAMP_BYTES))
 
 

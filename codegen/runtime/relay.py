@@ -38,7 +38,7 @@ def _words(driver: Driver) -> dict[int, int]:
         r.BLOCKS: driver.blocks,
         r.WAITERS: driver.waiters,
     }
-    words.update(zip((r.START4, r.START16, r.JOIN4, r.JOIN16, r.STAMP, r.AWAIT), driver.functions, strict=True))
+    words.update(zip((r.CROSS4, r.CROSS16, r.STAMP, r.AWAIT), driver.functions, strict=True))
     words.update(zip((r.COPY, r.COPY2D, r.RECORD, r.FOLLOW, r.SYNC), driver.copies, strict=True))
     words.update(zip((r.OUT, r.IN, r.FETCH), driver.sides, strict=True))
     return words

@@ -115,7 +115,8 @@ class Site:
     `address` is what the FFI attribute carries. `inputs`: what of each operand the segment reads; `outputs`: where its
     results go. `consts`: the segment's constants by value, of their shapes. `faults`: those of its program (none given:
     of its own). `kept`: operand -> (another site of the same program, the result there in whose memory the operand
-    lies), by their numbers. Raises `MemoryError` when there is none for the segment's intermediates, `RuntimeError`
+    lies), by their numbers. `leader`: the site that is joined right behind this one's start: its results and these
+    operands go by one kernel. Raises `MemoryError` when there is none for the segment's intermediates, `RuntimeError`
     when the driver refuses some or the relay has been stopped.
     """
 
@@ -128,9 +129,10 @@ class Site:
         consts: Mapping[Value, np.ndarray],
         faults: Faults | None = None,
         kept: Mapping[int, tuple[Site, int]] | None = None,
+        leader: Site | None = None,
     ):
         relay.collect()
-        kept = kept or {}
+        kept, self.leader = kept or {}, leader
         self.segment, self.faults = segment, Faults() if faults is None else faults
         if not function("reserve", 1, "serving")(segment.address):
             raise MemoryError(
@@ -163,12 +165,15 @@ class Site:
             abi.Site.COPIES: sum(w.copied for w in inputs),
             abi.Site.SOURCES: self._sources.ctypes.data,
             abi.Site.SOURCE_COUNT: len(sources),
+            abi.Site.LEADER: leader.address if leader is not None else 0,
         }
         self._words = _filled(abi.SITE_WORDS, words)
         self.address: int = self._words.ctypes.data
         for site in sources:
             site._words[abi.Site.KEEPERS // 8] += 1
-        keep = (self._keep, self._bufs, self._ins, self._outs, segment, self.faults, sources, self._sources)
+        if leader is not None:
+            leader._words[abi.Site.FOLLOWER // 8] = self.address
+        keep = (self._keep, self._bufs, self._ins, self._outs, segment, self.faults, sources, self._sources, leader)
         weakref.finalize(self, relay.retire, self._words, memory, keep)
         relay.start()
 
@@ -192,10 +197,10 @@ class Site:
 
     @staticmethod
     def _row(part: Window | Merge, address: int) -> list[int]:
-        """A part's words, in elements of 16 bytes where all of them allow it."""
+        """A part's words, and whether all of them are whole elements of 16 bytes."""
         outer, *sizes = part.words()
         wide = all(s % 4 == 0 for s in (*sizes, part.before))
-        return [address + 4 * part.before, outer, *(s // 4 if wide else s for s in sizes), int(wide), int(part.copied)]
+        return [address + 4 * part.before, outer, *sizes, int(wide), int(part.copied)]
 
     @property
     def calls(self) -> int:
@@ -213,6 +218,19 @@ class Site:
             (abi.SITE_RING, abi.STAMP_BYTES // 8),
         )
         return raw[rows, :6]
+
+    def phases(self, last: int | None = None) -> np.ndarray:
+        """As `stamps`, one behind the other on the device's stream: operands that have gone before the results of the
+        call before were put together are behind that, for as long as they took.
+        """
+        own = self.stamps(last)
+        if self.leader is None or not len(own):
+            return own
+        before = self.leader.stamps(self.calls if last is None else last)[-len(own) :, 5]
+        shift = np.maximum(before - own[-len(before) :, 0], 0)
+        own = own[-len(before) :].copy()
+        own[:, :2] += shift[:, None]
+        return own
 
 
 class Fetch:

@@ -64,7 +64,7 @@ class Cuda:
             self.functions = tuple(self._function(module, k) for k in KERNELS)
             self.multiprocessors = self._attribute("multiprocessors")
             self.sides = tuple(self.new_stream() for _ in range(3))
-            together = min(self._together(f) for f in self.functions[2:4])
+            together = min(self._together(f) for f in self.functions[:2])
         self.blocks = BLOCKS_A_MULTIPROCESSOR * self.multiprocessors
         self.waiters = max(1, min(BLOCKS_A_MULTIPROCESSOR, together - 1)) * self.multiprocessors
         self.launch = self._address("cuLaunchKernel")

@@ -227,6 +227,12 @@ class Asynchronous(Halves):
         if first is not None:  # the first ones begin with the call
             env[first] = self.stream.more(env[first])
         self.pending: dict[Value, _Pending] = {}
+        self.led: set[HostUnit] = set()  # units that are joined once another one has begun
+
+    def run(self, units: Sequence[Unit]) -> None:
+        """Runs units in their order."""
+        self.led = {u.leader for u in units if isinstance(u, HostUnit) and u.leader is not None}
+        super().run(units)
 
     def get(self, v: Value) -> jax.Array:
         """The array of a value; the host unit that makes it is joined now if it still runs."""
@@ -243,8 +249,9 @@ class Asynchronous(Halves):
         behind, word = started(self.sites[unit], args, arrays)
         self.env.update(zip(sources, behind, strict=True))
         rest = _Pending(unit, args, word)
-        put_together = [v for j in unit.joins for v in (j.parts[1], j.out)]
-        self.pending.update((v, rest) for v in put_together or program.outputs)
+        self.pending.update((v, rest) for v in ([j.parts[1] for j in unit.joins] or program.outputs))
+        if unit.leader is not None:
+            self._join(self.pending[unit.leader.joins[0].parts[1]])
 
     def device(self, unit: DeviceUnit) -> None:
         """Runs a device unit, with its streamed weights; a host unit that makes the rest of its result is joined."""
@@ -258,7 +265,7 @@ class Asynchronous(Halves):
             del self.env[v]
         if unit.streamed:
             self.env[out] = self.stream.more(self.env[out])
-        if out in self.pending and not self.pending[out].unit.rooms:
+        if out in self.pending and self.pending[out].unit not in self.led:
             self._join(self.pending[out])
         for p in self.pending.values():
             p.after = self.env[out]

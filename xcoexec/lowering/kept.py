@@ -94,7 +94,7 @@ def _rewritten(units: Sequence[Unit], found: Mapping[Value, _Found]) -> Iterator
     """The units in their order, with what `found` says of their operands and results."""
     narrow = {v: Value(_shape(f), v.dtype) if f.begin else v for v, f in found.items()}
     makers: dict[Value, HostUnit] = {}  # result -> the new unit that makes it, or the host half's part of it
-    for unit in units:
+    for i, unit in enumerate(units):
         windows = {
             v: Slice(v, narrow[s.source], s.axis, s.start - found[s.source].begin, s.stop - found[s.source].begin)
             if s.source in found
@@ -117,9 +117,20 @@ def _rewritten(units: Sequence[Unit], found: Mapping[Value, _Found]) -> Iterator
         rooms = {j.parts[0]: found[j.out].room for j in _results(unit) if j.out in found and found[j.out].room}
         rest = {v: s for v, s in windows.items() if v not in taken}
         same = not (taken or rooms) and (rest, joins) == (unit.windows, unit.joins)
-        new = unit if same else dataclasses.replace(unit, windows=rest, joins=joins, kept=taken, rooms=rooms)
+        leader = next((k.unit for k in taken.values() if _leads(units[:i], k, unit)), None)
+        changed = dataclasses.replace(unit, windows=rest, joins=joins, kept=taken, rooms=rooms, leader=leader)
+        new = unit if same else changed
         makers.update((j.out, new) for j in _results(unit))
         yield new
+
+
+def _leads(before: Sequence[Unit], operand: Kept, unit: HostUnit) -> bool:
+    """Whether the unit that has made an operand of `unit` is joined right behind its start: nothing but the device
+    half's part of it lies between them, and kernels move all that crosses.
+    """
+    beside = before[-1]
+    made = isinstance(beside, DeviceUnit) and any(j.parts[1] in beside.outs for j in operand.unit.joins)
+    return made and not (operand.unit.copied or unit.copied)
 
 
 def _kept(maker: HostUnit, found: _Found, window: Slice | None) -> Kept:

@@ -161,7 +161,8 @@ def _site(
     outputs = [_merge(unit, j) for j in unit.joins] or [Merge.whole(v.shape, v in unit.copied) for v in program.outputs]
     place = lambda k: (before[k.unit], k.unit.segment.program.outputs.index(k.mine))
     kept = {i: place(unit.kept[v]) for i, v in enumerate(program.inputs) if v in unit.kept}
-    return Site(relay, unit.segment, inputs, outputs, known, faults, kept)
+    leader = before[unit.leader] if unit.leader is not None else None
+    return Site(relay, unit.segment, inputs, outputs, known, faults, kept, leader)
 
 
 def _window(unit: HostUnit, v: Value) -> Window:

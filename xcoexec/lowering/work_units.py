@@ -49,7 +49,8 @@ class HostUnit:
     `joins`: what becomes of each result when the device half makes the rest of them; `partial`: the result is a part of
     sums, to which the device half adds its own. `copied`: inputs and results that
     copy engines move, where the device half is a device of its own. `kept`: inputs that the host half has, or the
-    beginning of them; `rooms`: results that lie where later inputs begin, and how many indices those have.
+    beginning of them; `rooms`: results that lie where later inputs begin, and how many indices those have. `leader`: a
+    unit that is joined once this one has begun, and not before.
     """
 
     segment: Segment
@@ -60,6 +61,7 @@ class HostUnit:
     partial: bool = False
     kept: Mapping[Value, Kept] = dataclasses.field(default_factory=dict)
     rooms: Mapping[Value, int] = dataclasses.field(default_factory=dict)
+    leader: HostUnit | None = None
 
     def source(self, v: Value) -> Value:
         """What an input comes from, or what of it the host half has not."""

@@ -140,7 +140,7 @@ def _usual_call(lowered: Lowered) -> np.ndarray | None:
     last = min(site.calls for site in lowered.sites.values()) - 1
     if last < 1:
         return None
-    both = np.stack([site.stamps(last)[-RECENT:] for site in lowered.sites.values()])
+    both = np.stack([site.phases(last)[-RECENT:] for site in lowered.sites.values()])
     spans = both[:, :, MERGED].max(axis=0) - both[:, :, START].min(axis=0)
     usual = both[:, np.argsort(spans)[len(spans) // 2]]
     found: np.ndarray = (usual - usual.min()) * 1e-9

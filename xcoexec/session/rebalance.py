@@ -41,7 +41,7 @@ Seen = dict[int, dict[int, HalfSeconds]]  # a split's last layer -> the host hal
 def halves(unit: HostUnit, lowered: Lowered) -> HalfSeconds | None:
     """What recent calls of a host unit took, in seconds; None before the first."""
     site = lowered.sites[unit]
-    stamps, own = site.stamps(), unit.segment.stamps()
+    stamps, own = site.phases(), unit.segment.stamps()
     if not len(stamps) or not len(own):
         return None
     began, ended, _, asked, left, done = (np.median(stamps, axis=0) - np.median(stamps[:, 0])) * 1e-9

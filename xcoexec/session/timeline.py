@@ -95,13 +95,15 @@ def _both_clocks(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None) 
     """The last call on one clock: the team's steps, the stream's phases of every host call, what the device does
     between them.
     """
-    out, calls = rows(ROWS), []
+    out, calls, seen = rows(ROWS), [], []
     for unit, site in lowered.sites.items():
-        device, host = site.stamps(), unit.segment.stamps()
+        device, host = site.phases(), unit.segment.stamps()
         if not len(device) or not len(host):
             return out
-        calls.append((unit, device[-1], host[(unit.segment.calls - 1) % len(host)]))
-    shift = clock_shift([(device, host) for _, device, host in calls])
+        own = host[(unit.segment.calls - 1) % len(host)]
+        seen.append((site.stamps()[-1], own))
+        calls.append((unit, device[-1], own))
+    shift = clock_shift(seen)
     calls.sort(key=lambda r: int(r[1][0]))
     copies = [(part, v, *fetch.stamps()) for (part, v), fetch in lowered.fetches.items() if fetch.stamps()[1]]
     if not calls and not copies:

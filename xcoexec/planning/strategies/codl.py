@@ -36,7 +36,7 @@ ALL = (*DIMS, SUMS)
 SMOOTH = ("channel", SUMS)  # along which a product of few rows takes a device as much less as it has less to compute
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
 ROWS = "rows"  # where arrays lie: on both halves
-FURTHER = 0.7  # of a crossing's fixed seconds: what each result of a chain costs behind its first one
+FURTHER = 0.3  # of a crossing's fixed seconds: what each result of a chain costs behind its first one
 
 
 @dataclasses.dataclass(frozen=True)
