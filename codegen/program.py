@@ -7,6 +7,7 @@ keeps JAX's primitive name and parameters, so the meaning of every operation is 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 Params = Mapping[str, Any]  # parameters of an operation by name, whose types are JAX's and differ by primitive
+WHILE = "while"
 Scalar = bool | int | float | np.number | np.bool_ | np.ndarray  # an array of shape ()
 
 
@@ -89,6 +91,14 @@ class Op:
         """The operands that are arrays, in order: literals are left out."""
         return tuple(v for v in self.ins if isinstance(v, Value))
 
+    @functools.cached_property
+    def unbounded(self) -> bool:
+        """Whether its operands say how often something in it is done: it is a `while` loop, or has one inside. On other
+        operands than its own it may never end.
+        """
+        inside = self.body.all_ops if self.body is not None else ()
+        return self.prim == WHILE or any(op.unbounded for op in inside) or any(map(_loops, self.params.values()))
+
     @property
     def operands(self) -> tuple[Value | Literal, ...]:
         """Its operands, and behind them the constants inside of a loop."""
@@ -98,6 +108,14 @@ class Op:
     def reads(self) -> tuple[Value, ...]:
         """The arrays among its operands, and the constants inside of a loop."""
         return (*self.value_ins, *self.body.consts) if self.body is not None else self.value_ins
+
+
+def _loops(parameter: object) -> bool:
+    """Whether a parameter of an operation is a program of JAX's, or several, with a `while` loop somewhere inside."""
+    if isinstance(parameter, (tuple, list)):
+        return any(map(_loops, parameter))
+    equations = getattr(getattr(parameter, "jaxpr", parameter), "eqns", ())
+    return any(eqn.primitive.name == WHILE or any(map(_loops, eqn.params.values())) for eqn in equations)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import xcoexec
 from xcoexec import BindError, CoexecWarning
+from xcoexec.api.signature import Keys, leaf_key
 
 from .support import array
 
@@ -751,6 +752,71 @@ def test_debug_nans_raises() -> None:
         f(-X)
 
 
+@pytest.mark.parametrize("bound", [False, True])
+def test_debug_nans_names_the_operation(bound: bool) -> None:
+    """As `jax.jit` does, with a plan in use; and a first call under it is planned behind it, without a warning."""
+    fn = lambda w, x: jnp.log(jnp.tanh(x @ w) + 1.5 + x)
+    jitted = xcoexec.jit(fn, strategy="host", wait=True)
+    f = jitted.bind(W) if bound else (lambda x: jitted(W, x))
+    below = X - 100.0
+    assert jnp.isfinite(fn(W, X)).all() and jnp.isnan(fn(W, below)).any()
+    report = jitted.bind(W).report if bound else (lambda: jitted.report(W, X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(40):  # some are answered without a look
+            f(X)
+        with jax.debug_nans(True):
+            for _ in range(2):
+                f(X)
+                with pytest.raises(FloatingPointError, match="encountered in log"):
+                    f(below)
+            other = xcoexec.jit(lambda w, x: x @ w + 1, strategy="host", wait=True)
+            other(W, X)
+            assert "jax_debug_nans" in other.report(W, X).why
+        other(W, X)
+        assert other.report(W, X).ran == "xco" and report is not None
+
+
+@pytest.mark.parametrize("level", ["disallow", "disallow_explicit"])
+@pytest.mark.parametrize("strategy", ["auto", "host"])
+def test_planning_moves_what_it_wants(strategy: str, level: str) -> None:
+    """A guard on transfers is about the caller's arrays: planning has arrays of its own."""
+    fn = lambda w, x: jax.nn.softmax(jnp.tanh(x @ w))
+    f, x = xcoexec.jit(fn, strategy=strategy, wait=True), jnp.asarray(X)
+    w = jnp.asarray(W)
+    want = jax.jit(fn)(w, x)
+    with warnings.catch_warnings(), jax.transfer_guard(level):
+        warnings.simplefilter("error")
+        got = f(w, x)
+    same(got, want)
+    assert (
+        f.report(w, x).ran in (("xco",) if strategy == "host" else ("xco", "jit"))
+        and "fallback" not in f.report(w, x).why
+    )
+
+
+def test_arrays_that_are_gone_or_given_twice() -> None:
+    """Said as `jax.jit` says it, with a plan in use."""
+    fn = lambda a, b, w: (jnp.tanh(a @ w) + b, b @ w)
+    made = lambda: jnp.ones((32, 8))
+    f, plain = xcoexec.jit(fn, donate_argnums=(0, 1), strategy="host", wait=True), jax.jit(fn, donate_argnums=(0, 1))
+    for g in (f, plain):
+        for _ in range(3):
+            g(made(), made(), W)
+    assert f.report(made(), made(), W).ran == "xco"
+
+    def said(g: Any, a: Any, b: Any) -> str:
+        with pytest.raises((RuntimeError, ValueError)) as e:  # jax.jit's own type differs from call to call
+            g(a, b, W)
+        return str(e.value).splitlines()[0]
+
+    a, gone = made(), made()
+    gone.delete()
+    fresh = lambda: jax.jit(lambda *xs: fn(*xs), donate_argnums=(0, 1))
+    assert said(f, a, a) in {said(plain, a, a), said(fresh(), a, a)}
+    assert said(f, gone, made()) in {said(plain, gone, made()), said(fresh(), gone, made())}
+
+
 # -- jit in the place of jax.jit ---------------------------------------------------------------------
 
 
@@ -811,3 +877,45 @@ def test_nothing_is_kept_of_arguments_that_are_no_weights() -> None:
     del x
     gc.collect()
     assert gone() is None
+
+
+@jax.tree_util.register_pytree_node_class
+class ByLeafType:
+    """A structure that keeps numbers beside its leaves: it has other leaves where it is made of numbers."""
+
+    def __init__(self, loc: Any, scale: Any):
+        self.given = (loc, scale)
+
+    def tree_flatten(self) -> tuple[list[Any], Any]:
+        number = lambda x: isinstance(x, (bool, int, float))
+        return [x for x in self.given if not number(x)], tuple(x if number(x) else None for x in self.given)
+
+    @classmethod
+    def tree_unflatten(cls, numbers: Any, leaves: Any) -> ByLeafType:
+        rest = iter(leaves)
+        return cls(*(next(rest) if x is None else x for x in numbers))
+
+
+@pytest.mark.parametrize("strategy", ["host", "auto"])
+def test_a_structure_that_depends_on_its_leaves(strategy: str) -> None:
+    fn = lambda x, d: jnp.tanh((x @ W - d.given[0]) / d.given[1])
+    f, d, x = xcoexec.jit(fn, strategy=strategy, wait=True), ByLeafType(jnp.zeros(8), jnp.full(8, 2.0)), jnp.asarray(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same(f(x, d), jax.jit(fn)(x, d))
+    assert "fallback" not in f.report(x, d).why
+
+
+def test_keys_of_leaves() -> None:
+    """Those of calls before are compared as they are; others one by one."""
+    a, b = jnp.ones((3, 2)), jnp.ones(3, jnp.bfloat16)
+    keys = Keys([leaf_key(a), leaf_key(b), leaf_key(1.5)])
+    assert keys.fit([a, b, 1.5]) and keys.fit([a + 1, b, 2.5]) and keys.fit([np.ones((3, 2), np.float32), b, 2.5])
+    arrays = Keys([leaf_key(a), leaf_key(b)])
+    for _ in range(2):
+        assert arrays.fit([a, b]) and arrays.fit([a * 2, b * 2])
+        assert not arrays.fit([a.T, b]) and not arrays.fit([a, b.astype(jnp.float16)]) and not arrays.fit([a])
+        assert not arrays.fit([a, b, b]) and not arrays.fit([a, jnp.asarray(1.0)]) and not arrays.fit([a, None])
+        assert arrays.fit([np.ones((3, 2), np.float32), b])
+    weak = jnp.asarray(1.0)
+    assert weak.weak_type and not Keys([leaf_key(jnp.float32(1.0))]).fit([weak])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +28,7 @@ from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.target import target
 from xcoexec.frontend.trace import paths, trace, weight_leaves
 from xcoexec.ir.plan import Plan
+from xcoexec.measure import device_layers
 
 from .oracle import oracles, worst
 from .standin import StandIn
@@ -427,3 +430,60 @@ def test_a_turn_writes_nothing_that_nobody_reads(monkeypatch: pytest.MonkeyPatch
     unit = target().unit("bfloat16")
     vectors = dtype == "bfloat16" and unit is not None and unit.kernel == "gemm"
     assert beside.count("False") == len(beside) and (beside or not vectors)
+
+
+# -- loops that end as their operands say -------------------------------------------------------------
+
+SQUARE, STEP = array(32, 32, seed=7) / 8, jnp.int32(1)
+
+
+def in_steps(w: Any, x: Any, step: Any) -> Any:
+    """Ten turns for a step of 1; with a step of 0, as made-up arrays have it, it never ends."""
+    _, y = lax.while_loop(lambda c: c[0] < 10, lambda c: (c[0] + step, jnp.tanh(c[1] @ w)), (0, x @ w))
+    return y @ w
+
+
+def inside(w: Any, x: Any, step: Any) -> Any:
+    """The same inside of a loop of known length, of a branch and of a function."""
+    branch = jax.jit(lambda c: lax.cond(step > 5, lambda c: c, lambda c: in_steps(w, c, step), c))
+    return lax.scan(lambda c, _: (branch(c), None), x, None, length=2)[0]
+
+
+ENDLESS = {"loop": in_steps, "nested": inside}
+
+
+@pytest.mark.parametrize("strategy", ["host", "auto", "device", "layer_switch"])
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_loop_is_not_tried_on_made_up_arrays(name: str, strategy: str, own_cache: Any) -> None:
+    """In a process of its own: where it is, this never ends."""
+    text = f"""
+import jax, numpy as np, xcoexec
+from tests.test_loops import ENDLESS, H, SQUARE, STEP
+fast = xcoexec.jit(ENDLESS[{name!r}], strategy={strategy!r}, wait=True)
+x = jax.numpy.tile(H, (40, 1))
+got = fast(SQUARE, x, STEP)
+np.testing.assert_allclose(got, jax.jit(ENDLESS[{name!r}])(SQUARE, x, STEP), rtol=1e-4, atol=1e-5)
+assert "fallback" not in fast.report(SQUARE, x, STEP).why, fast.report(SQUARE, x, STEP).why
+print("ended")
+"""
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False)
+    assert "ended" in ran.stdout, ran.stderr[-2000:]
+
+
+def test_no_made_up_arrays_for_what_is_given_away() -> None:
+    """Of a donated array a shape is kept, so that the function cannot be tried: plain jax.jit, which says so."""
+    fast = xcoexec.jit(in_steps, donate_argnums=1, strategy="host", wait=True)
+    with pytest.warns(CoexecWarning, match="how often a loop turns is up to its operands"):
+        got = fast(SQUARE, H + 0, STEP)
+    np.testing.assert_allclose(got, jax.jit(in_steps)(SQUARE, H, STEP), rtol=1e-5, atol=1e-5)
+
+
+def test_which_layers_may_never_end() -> None:
+    bounded = lambda w, x, step: lax.scan(lambda c, _: (jnp.tanh(c @ w), None), x, None, length=3)[0] + step
+    for fn, unbounded in ((in_steps, True), (inside, True), (bounded, False)):
+        graph = stages_of(lambda w, x, fn=fn: fn(w, x, STEP + x[0, 0].astype(int) * 0), SQUARE, H, weights=1)[1]
+        pieces = [device_layers.whole(x) for x in graph.layers]
+        assert any(not device_layers.measurable(p) for p in pieces) == unbounded
+        if unbounded:
+            with pytest.raises(ValueError, match="may never end"):
+                device_layers.seconds(pieces, set(graph.program.consts), lambda v: H, lambda v: H, None)

@@ -431,6 +431,19 @@ def test_a_race_is_decided_by_the_callers_own_calls(compiled: bool, plan: float,
     assert current.plan.measured == pytest.approx({"host": plan, "jit": jit})
 
 
+@pytest.mark.parametrize(("look", "wins"), [(0.1, True), (0.3, False)])
+def test_looks_count_for_the_plan_alone(look: float, wins: bool) -> None:
+    """Without them plain jax.jit goes on once it has won."""
+    loop = Loop()
+    while loop.race.races:
+        since = loop.clock
+        loop.clock += look
+        loop.clock += 0.5 if loop.race.takes(since) is loop.plan else 0.7
+        loop.race.gave([])
+    assert (loop.monitor.current.lowered is not None) == wins
+    assert loop.monitor.current.plan.measured == pytest.approx({"host": 0.5 + look, "jit": 0.7})
+
+
 @pytest.mark.parametrize(("plan", "jit"), [(7e-3, 3e-3), (3e-3, 7e-3)])
 @pytest.mark.parametrize("late", [0, 3, 8])
 def test_one_call_that_waited_for_something_else_decides_nothing(plan: float, jit: float, late: int) -> None:

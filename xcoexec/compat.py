@@ -301,7 +301,7 @@ def mesh_here() -> Callable[[], contextlib.AbstractContextManager[None]]:
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A context like the caller's own: what `with jax.default_matmul_precision(...)` and its like set holds for one
-    thread only.
+    thread only; but for the guard on what the caller moves between devices, which no planning has to heed.
     """
     wanted = {name: state.value for name, state in _config.config_states.items()}
 
@@ -312,6 +312,7 @@ def settings() -> Callable[[], contextlib.AbstractContextManager[None]]:
                 state = _config.config_states[name]
                 if state.value != value:  # what is the same anyway stays unset: JAX compiles anew for what is set
                     stack.enter_context(state(value))
+            stack.enter_context(jax.transfer_guard("allow"))
             yield
 
     return same

@@ -240,8 +240,8 @@ _RESULTS = _ASK + 24
 
 
 class Cross(enum.IntEnum):
-    """Parameters of the device kernels `cross`: `PARTS` operands, whose flag they raise, `PARTS` results, for whose flag
-    they wait. Behind them what native code counts while it collects them.
+    """Parameters of the device kernels `cross`: `PARTS` operands, whose flag they raise, and `PARTS` results, for whose
+    flag they wait. Behind them what native code counts while it collects them.
     """
 
     OPERANDS = 0

@@ -1,10 +1,11 @@
 """Host calls inside a device program, as native code: the handlers `start` and `join`, and what they enqueue.
 
 `start` and `join` are XLA FFI handlers. They only enqueue: `start` launches a kernel that writes the operands into
-mapped memory and raises a flag, `join` one that waits for the host's flag and merges. In between the serving
-thread sees the flag, runs the segment with the team, and raises its own. Where a call begins just before the one before
-it is joined, one kernel does both: it raises the next call's flag and waits for that of the one before. Call sites are served in the order in
-which they were enqueued, which is the stream's order, so nothing can wait for something behind it.
+mapped memory and raises a flag, `join` one that waits for the host's flag and merges. In between the serving thread
+sees the flag, runs the segment with the team, and raises its own. Where a call begins just before the one before it is
+joined, one kernel does both: it raises the next call's flag and waits for that of the one before. Call sites are
+served in the order in which they were enqueued, which is the stream's order, so nothing can wait for something behind
+it.
 
 All that a segment needs lies in host memory, so the device waits as long as the host takes. A thread claims a call
 before it works on it; one that does not get there is replaced (see `relay.Watch`), and finds the call claimed when it
@@ -118,8 +119,8 @@ def enqueue(site, relay, seq):
 
 
 def send(values, site, relay, seq, stream):
-    """The operands on their way to the host, by kernels first, then by copies; the flag behind the last of them. Without
-    copies the last ones, and the flag, are only collected.
+    """The operands on their way to the host, by kernels first, then by copies; the flag behind the last of them.
+    Without copies the last ones, and the flag, are only collected.
     """
     n, code = ld(site + Site.OPERAND_COUNT), 0
     for i in range(n):
@@ -171,8 +172,8 @@ def begun(site):
 
 
 def begin(frame, site, relay, faults, stream, leader):
-    """Puts a call into the ring, and its operands on their way. `leader`: a site whose results come with the same kernel
-    (0: none). Returns 0, or XLA's error.
+    """Puts a call into the ring, and its operands on their way. `leader`: a site whose results come with the same
+    kernel (0: none). Returns 0, or XLA's error.
     """
     libc, flags, values = ld(relay + Relay.LIBC), ld(site + Site.PAGE), scratch(CROSS_WORDS)
     clear(values)

@@ -129,8 +129,8 @@ Sink = tuple[str, str, str]  # names of (pointer, row stride, offset)
 
 
 def _copy(name: str, typ: str, nbytes: int, way: tuple[str, str], outer: str, source: Source, target: Sink) -> str:
-    """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight; `way`: the blocks before and behind
-    it.
+    """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight; `way`: the blocks before and
+    behind it.
     """
     enter, leave = way
     elements = range(UNROLL)

@@ -40,8 +40,11 @@ def default(groups: Groups, names: tuple[str, ...], threads: int) -> str:
 
 def measured(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...], threads: int) -> str:
     """The algorithm that takes the fewest seconds for operations of these shapes; the first one, unless another takes
-    less than `GAIN` of its seconds (`LONG_GAIN` of long ones). Raises what `alone` raises.
+    less than `GAIN` of its seconds (`LONG_GAIN` of long ones), and where a loop might never end on made data. Raises
+    what `alone` raises.
     """
+    if any(op.unbounded for group, _ in groups for op in group.ops):
+        return names[0]
     key = signature(groups, names, threads, target)
     if key not in _known:
         stored = _record(names).load(key)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import Array, JitTrace, jit_is_disabled, settings, trace_of
+from ..compat import Array, JitTrace, jit_is_disabled, looks_for_nans, settings, trace_of
 from ..errors import SplitError
 from ..frontend.state import whole
 from ..frontend.trace import flattened, paths, weight_leaves
@@ -38,6 +38,7 @@ NUMPY_WEIGHTS = (
     "weights are NumPy arrays, which may change between calls; pass jax arrays, or use .bind, which copies them"
 )
 OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
+NANS = "jax_debug_nans or jax_debug_infs is on, and nothing was planned before"
 SMALL = "it is over within microseconds, of which no plan can win any"
 
 
@@ -191,6 +192,8 @@ class Entry:
                 self._made = trace_of(self._function.plain.ask("trace", call.args, call.kwargs))
                 self._moving = coming_back(self._made, call) if self._known is None else frozenset()
             why = unfit(self._made, call, self._function.plain.given) or self._place(self._made, call)
+            if not why and looks_for_nans():  # for this call: a planning would meet them
+                return self._plainly(PlainSession(strategy_name(self._function.options.strategy), NANS))
             return self._refuse(why, call) if why else self._planning(self._made, call)
 
     def _place(self, made: JitTrace, call: Call) -> str:
@@ -269,7 +272,8 @@ class Entry:
             return self._later(made, call)
         progress, line = shown(options.progress)
         try:
-            kept = self._current = self._compiled(made, call, Manner(within(progress, options.plan_seconds)))
+            with settings()():
+                kept = self._current = self._compiled(made, call, Manner(within(progress, options.plan_seconds)))
         finally:
             line.end()
         return kept

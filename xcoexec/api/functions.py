@@ -186,7 +186,7 @@ class CoPjitFunction(Directly, Generic[P, R]):
             found = last.look(args, kwargs) if last is not None else None
             kept, inputs = found if found is not None else self._found(self._call(args, kwargs))
             session = kept.session
-            exe = session.takes()
+            exe = session.takes(began)
             if exe.lowered is None or kept.gone():
                 session.tick()
                 session.looked(time.perf_counter() - began)

@@ -14,7 +14,7 @@ from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
 from .plain import Args, Call, Kwargs
-from .signature import Signature, configuration, is_away, leaf_key
+from .signature import Keys, Signature, configuration, is_away
 
 CONTAINERS = (dict, list, tuple)  # types whose children a look may ask for; others are left to JAX
 
@@ -76,7 +76,7 @@ class Look:
     children: tuple[object, ...]
     rest: tuple[int, ...]
     tree: PyTreeDef
-    keys: tuple[Hashable, ...]
+    keys: Keys
     configuration: Hashable
 
     @classmethod
@@ -119,7 +119,7 @@ class Look:
             tuple(v for _, x in held for v in x.values),
             tuple(rest),
             jax.tree_util.tree_structure([values[p] for p in rest]),
-            tuple(keys),
+            Keys(keys),
             signature.configuration,
         )
 
@@ -138,7 +138,7 @@ class Look:
         leaves, tree = jax.tree_util.tree_flatten([values[p] for p in self.rest])
         if tree != self.tree or configuration() != self.configuration:
             return None
-        return leaves if all(map(operator.eq, map(leaf_key, leaves), self.keys)) else None
+        return leaves if self.keys.fit(leaves) else None
 
     @property
     def plain(self) -> bool:

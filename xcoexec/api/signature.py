@@ -19,6 +19,8 @@ from .plain import Call
 
 NUMBERS = (bool, int, float, complex)
 TYPE_AND_PLACE = operator.attrgetter("aval", "sharding")
+#: of an array on one device; JAX may make a new sharding for each array
+KIND_TYPE_AND_DEVICE = operator.attrgetter("__class__", "aval", "sharding._device")
 #: the parameters of `jax.jit` that place arrays: co-executed programs run on the default device alone
 PLACING = ("in_shardings", "out_shardings", "device", "backend")
 
@@ -129,6 +131,32 @@ class Usual(NamedTuple):
         if call.tree != self.tree or call.static != self.static or not all([type(x) is Array for x in call.leaves]):
             return False
         return list(map(TYPE_AND_PLACE, call.leaves)) == self.leaves and configuration() == self.configuration
+
+
+class Keys:
+    """What tells the leaves of calls with the same program (`leaf_key` of each). Calls that are made over and over have
+    leaves of the very types and places of those before them, which are compared as they are.
+    """
+
+    __slots__ = ("_usual", "keys")
+
+    def __init__(self, keys: Sequence[Hashable]):
+        self.keys = tuple(keys)
+        self._usual: list[object] | None = None
+
+    def fit(self, leaves: Sequence[object]) -> bool:
+        """Whether leaves have these keys."""
+        found: list[object] | None
+        try:
+            found = list(map(KIND_TYPE_AND_DEVICE, leaves))
+        except AttributeError:  # some are no arrays of JAX's, or lie on several devices
+            found = None
+        if found is not None and found == self._usual:
+            return True
+        if len(leaves) != len(self.keys) or not all(map(operator.eq, map(leaf_key, leaves), self.keys)):
+            return False
+        self._usual = found
+        return True
 
 
 def array_key(x: object) -> Hashable:

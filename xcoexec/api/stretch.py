@@ -87,7 +87,7 @@ class Stretch:
         """
         session, exe = self.session, self._exe
         if exe.program is not None and exe.through:
-            return exe.program, (Stale, jax.errors.JaxRuntimeError, ValueError)
+            return exe.program, (Stale, jax.errors.JaxRuntimeError, ValueError, FloatingPointError)
         return lambda *inputs: session.answer(inputs, exe), (Stale,)
 
     def _arrays(self, args: Args) -> Sequence[Any] | None:
@@ -133,15 +133,17 @@ def stretch_of(
     session: Session | PlainSession, exe: Executable, inputs: Sequence[Any], kwargs: Kwargs, kept: Kept | None = None
 ) -> Stretch | None:
     """The calls that may follow one with these inputs without a look; None where the next one has to be looked at."""
-    if kwargs or not isinstance(session, Session) or None in map(_type, inputs):
+    if kwargs or not isinstance(session, Session):
+        return None
+    left = session.spare(exe)
+    if left <= 0 or None in map(_type, inputs):
         return None
     given: tuple[Kept, Look] | None = None
     if kept is not None:
         if not isinstance(kept.look, Look) or not kept.look.plain:
             return None
         given = kept, kept.look
-    current, left = session.current, session.spare(exe)
-    return Stretch(session, current, exe, inputs, left, given) if left > 0 else None
+    return Stretch(session, session.current, exe, inputs, left, given)
 
 
 __all__ = ["Stretch", "stretch_of"]

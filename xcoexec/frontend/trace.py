@@ -93,13 +93,15 @@ def operations(eqn: JaxprEqn) -> list[Op]:
 
 def paths(tree: PyTreeDef) -> list[str]:
     """The key path of every leaf of a tree, as `trace` takes them: its number where a structure takes nothing but what
-    it was made for.
+    it was made for, or has other leaves for what it takes.
     """
+    numbers = [f"[{i}]" for i in range(tree.num_leaves)]
     try:
         numbered = jax.tree_util.tree_unflatten(tree, range(tree.num_leaves))
+        found = [jax.tree_util.keystr(p) for p, _ in jax.tree_util.tree_flatten_with_path(numbered)[0]]
     except Exception:
-        return [f"[{i}]" for i in range(tree.num_leaves)]
-    return [jax.tree_util.keystr(p) for p, _ in jax.tree_util.tree_flatten_with_path(numbered)[0]]
+        return numbers
+    return found if len(found) == len(numbers) else numbers
 
 
 def traced_ops(

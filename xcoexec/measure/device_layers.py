@@ -55,6 +55,11 @@ def whole(layer: Layer) -> TimedOps:
     return TimedOps(layer.ops, layer.outs, {}, (layer.group,))
 
 
+def measurable(piece: TimedOps) -> bool:
+    """Whether a piece ends on arrays that are made up: how often a `while` loop turns is up to its operands."""
+    return not any(op.unbounded for op in piece.ops)
+
+
 def weight_bytes(piece: TimedOps, consts: Collection[Value]) -> int:
     """Bytes of the weights that a piece reads; `consts`: the program's constants."""
     known = set(consts) | {s.value for s in piece.slices.values() if s.source in consts}
@@ -63,9 +68,11 @@ def weight_bytes(piece: TimedOps, consts: Collection[Value]) -> int:
 
 def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, TimedOps] | None:
     """(share, piece): what is measured of a layer with at most `most` bytes of weights, and which share (0..1) of it
-    that is; None where it cannot be divided.
+    that is; None where it cannot be divided, or not be measured.
     """
     all_of_it = whole(layer)
+    if not measurable(all_of_it):
+        return None
     nbytes = weight_bytes(all_of_it, consts)
     if nbytes <= most:
         return 1.0, all_of_it
@@ -82,6 +89,8 @@ def worth_parts(layer: Layer, consts: set[Value], seconds: float, other: float |
     None: not known) could take a share of it, and its weights are no burden (at most `most` bytes).
     """
     less, more = sorted((seconds, seconds if other is None else other))
+    if not measurable(whole(layer)):
+        return False
     return less > WORTH_SECONDS and more < APART * less and weight_bytes(whole(layer), consts) <= most
 
 
@@ -124,8 +133,11 @@ def seconds(
     """Median seconds of each piece between two reads of the device's clock, less what two reads alone take. Without a
     relay XLA:CPU's.
 
-    `constant` gives the array of a constant, `example` one of the shape and type of any other value.
+    `constant` gives the array of a constant, `example` one of the shape and type of any other value. Raises
+    `ValueError` for a piece that is not `measurable`.
     """
+    if not all(map(measurable, pieces)):
+        raise ValueError("seconds: got a loop that may never end on made-up arrays; valid are `measurable` pieces.")
     batches: list[list[TimedOps]] = []
     for piece in pieces:
         if not batches or (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NotRequired, TypedDict
 
 import jax
@@ -71,24 +71,30 @@ def layer_seconds(unit: HostUnit) -> dict[int, float]:
     return out
 
 
-def device_seconds(graph: LayerGraph, constant: ArrayOf, progress: Progress = silent) -> tuple[float, ...]:
-    """Seconds of each layer on XLA:CPU, inside programs of many layers. `constant` gives the array of a constant."""
+def device_seconds(
+    graph: LayerGraph, constant: ArrayOf, on_host: Sequence[float | None], progress: Progress = silent
+) -> tuple[float, ...]:
+    """Seconds of each layer on XLA:CPU, inside programs of many layers. `constant` gives the array of a constant. A
+    layer that cannot be measured on its own counts as on the host half.
+    """
     consts = set(graph.program.consts)
     known: dict[str, float] = load(WHOLES, "device") or {}
-    todo = {x.signature: x for x in graph.layers if x.signature not in known}
+    pieces = {x.signature: device_layers.whole(x) for x in graph.layers if x.signature not in known}
+    todo = {signature: piece for signature, piece in pieces.items() if device_layers.measurable(piece)}
     if todo:
         progress("profile", 0, 1)
         value = lambda v: as_array(constant(v))
         known.update(
             zip(
                 todo,
-                device_layers.seconds([device_layers.whole(x) for x in todo.values()], consts, value, example, None),
+                device_layers.seconds([*todo.values()], consts, value, example, None),
                 strict=True,
             )
         )
         progress("profile", 1, 1)
         store(WHOLES, "device", known)
-    return tuple(known[x.signature] for x in graph.layers)
+    other = lambda x: on_host[x.index] or device_layers.UNKNOWN_SECONDS
+    return tuple(known[x.signature] if x.signature in known else other(x) for x in graph.layers)
 
 
 @functools.lru_cache(maxsize=8)
@@ -181,7 +187,7 @@ def _costs(
     sampled: bool = False,
 ) -> Costs:
     if not device_of(relay).apart:
-        on_device = device_seconds(graph, constant, progress)
+        on_device = device_seconds(graph, constant, on_host, progress)
         return Costs.of_halves(on_host, on_device, **around(relay, threads, cpus))
     fixed = around(relay, threads, cpus)
     whole = lambda on_device: Costs.of_halves(on_host, tuple(on_device), **fixed)

@@ -47,8 +47,8 @@ class Choice:
         self.seen: Executable | None = None
         self._since, self.clock = 0.0, time.perf_counter
 
-    def takes(self) -> Executable:
-        """The executable of the call that begins now."""
+    def takes(self, since: float | None = None) -> Executable:
+        """The executable of the call that begins now. What looks cost is measured apart (`waited`)."""
         exe = self._monitor.current
         if exe is not self.seen:
             self.seen, self.trial, self.guard, self.flow = exe, self._trial_of(exe), None, self._flow_of(exe)

@@ -12,7 +12,7 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
-from ..codegen.program import Program, Value
+from ..codegen.program import Program, Unsupported, Value
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
@@ -37,6 +37,12 @@ from ..planning.memory import usage
 from .experts import Caches, Uses
 from .feed import Feed
 from .usage import Habit
+
+#: why a function is not tried whose loops may never end on made-up arrays
+ENDLESS = (
+    "how often a loop turns is up to its operands, and of arrays that calls give away or hand on nothing but shapes is"
+    " kept to try it with"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,7 +96,7 @@ class Problem:
     ) -> Problem:
         """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. `divide`: makes of
         the program that of a shard, which the graph is then built of. Raises `Unsupported` for a function that has no
-        such graph, and what `divide` raises.
+        such graph, or may never end on made-up arrays and has no others, and what `divide` raises.
         """
         folded, shards = fold(traced, index), None
         if divide is not None:
@@ -98,6 +104,8 @@ class Problem:
             weights = shards.weights[0]
         graph = build_graph(folded)
         check_graph(graph)
+        if any(isinstance(x, jax.ShapeDtypeStruct) for x in example) and any(op.unbounded for op in graph.program.ops):
+            raise Unsupported(ENDLESS)
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
         return cls(*about, sibling, compiler_options, called, looked_up, step, committed, shards=shards)
 

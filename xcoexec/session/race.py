@@ -36,8 +36,9 @@ class Race:
     is, so that its first call counts as any other.
 
     What is timed is a stretch of calls, from the beginning of the first one until the results of the last one are
-    there. On cores it is one call. A device goes on with a call when that has returned, so that a wait behind each one
-    would cost the caller time: there a stretch is as many calls as take `STRETCH_SECONDS` seconds.
+    there. With the plan a call begins with a look at its arguments, which plain `jax.jit` will not need once it has
+    won. On cores a stretch is one call. A device goes on with a call when that has returned, so that a wait behind
+    each one would cost the caller time: there a stretch is as many calls as take `STRETCH_SECONDS` seconds.
 
     What has won is remembered for the next process, which then begins with it. `again` compares once more, as the watch
     on times asks it to: a plan that loses then is tried again after a pause, and goes for good when it loses twice.
@@ -64,8 +65,8 @@ class Race:
         self._began: float | None = None  # when this stretch did
         self._calls, self._usual = 0, 0.0  # calls of this stretch, and seconds of a call of the one before
 
-    def takes(self) -> Executable:
-        """The executable of the call that begins now."""
+    def takes(self, since: float | None = None) -> Executable:
+        """The executable of the call that begins now; `since`: when the look at it has begun."""
         me = threading.get_ident()
         self.races &= not self._monitor.final
         if not self.races or me != (self._thread or me):
@@ -78,7 +79,7 @@ class Race:
             self.races = recording.soon()  # else the plan has the calls when it may, if ever
             return self._planner.plain
         if not self._calls:
-            self._began = self._clock()
+            self._began = self._clock() if since is None or self._jits else since
         if not self._jits:
             return self._plan
         if not self._place and self._plan.lowered is not None:

@@ -42,6 +42,7 @@ log = logging.getLogger("xcoexec")
 
 CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
+ARGUMENT = "INVALID_ARGUMENT"  # in errors of XLA about what it was given
 
 
 def deleted(leaves: Sequence[ArrayLike]) -> bool:
@@ -100,9 +101,11 @@ class Session:
             self.monitor.keep = 0
 
     # -- calls
-    def takes(self) -> Executable:
-        """The executable of the call that begins now."""
-        return self.choice.takes()
+    def takes(self, since: float | None = None) -> Executable:
+        """The executable of the call that begins now, or has begun with a look at it: `since`, as `time.perf_counter`
+        has it.
+        """
+        return self.choice.takes(since)
 
     def _compiled(self, compiles: Callable[[], object]) -> None:
         """Has plain jax.jit compiled, which no call has waited for."""
@@ -129,21 +132,28 @@ class Session:
         """
         exe = exe or self.takes()
         out = self.answer(leaves, exe)
+        results = self.unflatten(out)  # a part of what the call takes with the plan
         self.choice.gave(out)
         if self.gate.active:
             self.gate.gave(out)
         if self._watched or self.ends is not None:
             self.tick()
-        return self.unflatten(out)
+        return results
 
     def answer(self, leaves: Sequence[ArrayLike], exe: Executable) -> Sequence[jax.Array]:
         """The flat results of a call that nothing is noted of. Raises what `call` raises."""
         failed = ""
         try:
             out = exe.call(leaves) if not self.gate.active else self.gate.through(exe.call, leaves)
+        except FloatingPointError:  # of `jax_debug_nans`: plain jax.jit knows in which operation
+            if exe.lowered is None or deleted(leaves):
+                raise
+            return self.problem.plain(leaves)
         except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks
             failed = str(e)
             self._link.settle()  # nothing may still write to arrays that XLA has taken back
+            if ARGUMENT in failed and exe.lowered is not None:
+                return self.problem.plain(leaves)  # an array that is gone, or given away twice: said as jax.jit says it
             if OWN not in failed or exe.lowered is None or deleted(leaves):
                 raise
         # XLA may keep an error until the results are read
@@ -405,7 +415,7 @@ class PlainSession:
     def finish(self, progress: Progress) -> None:
         """There is no more to plan."""
 
-    def takes(self) -> Executable:
+    def takes(self, since: float | None = None) -> Executable:
         """Plain jax.jit."""
         return self.current
 
