@@ -297,3 +297,32 @@ def test_programs_keep_nothing_of_each_other(relay: Relay) -> None:
     made = {v for u in low.units if isinstance(u, DeviceUnit) for op in u.ops for v in op.outs}
     assert made
     check(exe, fn, w)
+
+
+def heads(w: Any, x: Any) -> Any:
+    """Between both chains lie rows that lie together, and rows of two heads, which do not."""
+    a = jnp.tanh(x[0] @ w[0])
+    b = jnp.tanh(jnp.einsum("hnd,hde->hne", x[1], w[1]))
+    y = jnp.tanh(jnp.einsum("hnd,hde->hne", b, w[2]))
+    return jnp.concatenate([a @ w[3], y])
+
+
+@pytest.mark.parametrize("p", [0.2, 0.5, 0.8])
+def test_results_that_are_kept_and_others_that_are_not(relay: Relay, p: float) -> None:
+    """The next call waits for what has to be put together for it: it begins behind that, by a kernel of its own."""
+    w = [array(24, 12), array(2, 12, 12, seed=1), array(2, 12, 12, seed=2), array(12, 12, seed=3)]
+    x = [array(1, 17, 24, seed=50), array(2, 17, 12, seed=51)]
+
+    def plan(graph: LayerGraph) -> Plan:
+        place = lambda y: Placement(y.name, "split", p, "rows", chain=1 + (y.index > 1))
+        found = Plan("test", tuple(map(place, graph.layers)), graph.key)
+        check_plan(found, graph)
+        return found
+
+    exe = build_on(relay, heads, w, x, plan)
+    first, second = lowered_of(exe).segments
+    assert len(first.joins) == 2 and len(second.kept) == 1 and second.leader is None
+    assert {second.source(v) for v in second.segment.program.inputs} & {j.out for j in first.joins}
+    want = oracle(heads, w, x)
+    for _ in range(3):
+        assert error(np.asarray(exe.call(x)[0]), want) < 1e-5

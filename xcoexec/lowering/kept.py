@@ -117,20 +117,22 @@ def _rewritten(units: Sequence[Unit], found: Mapping[Value, _Found]) -> Iterator
         rooms = {j.parts[0]: found[j.out].room for j in _results(unit) if j.out in found and found[j.out].room}
         rest = {v: s for v, s in windows.items() if v not in taken}
         same = not (taken or rooms) and (rest, joins) == (unit.windows, unit.joins)
-        leader = next((k.unit for k in taken.values() if _leads(units[:i], k, unit)), None)
-        changed = dataclasses.replace(unit, windows=rest, joins=joins, kept=taken, rooms=rooms, leader=leader)
-        new = unit if same else changed
+        changed = dataclasses.replace(unit, windows=rest, joins=joins, kept=taken, rooms=rooms)
+        leader = next((k.unit for k in taken.values() if _leads(units[:i], k.unit, changed)), None)
+        new = unit if same else dataclasses.replace(changed, leader=leader)
         makers.update((j.out, new) for j in _results(unit))
         yield new
 
 
-def _leads(before: Sequence[Unit], operand: Kept, unit: HostUnit) -> bool:
-    """Whether the unit that has made an operand of `unit` is joined right behind its start: nothing but the device
-    half's part of it lies between them, and kernels move all that crosses.
+def _leads(before: Sequence[Unit], maker: HostUnit, unit: HostUnit) -> bool:
+    """Whether a unit that has made an operand of `unit` can be joined right behind its start: nothing but the device
+    half's part of it lies between them, none of its results has to be put together for it, and kernels move all that
+    crosses.
     """
-    beside = before[-1]
-    made = isinstance(beside, DeviceUnit) and any(j.parts[1] in beside.outs for j in operand.unit.joins)
-    return made and not (operand.unit.copied or unit.copied)
+    beside, whole = before[-1], {j.out for j in maker.joins}
+    made = isinstance(beside, DeviceUnit) and any(j.parts[1] in beside.outs for j in maker.joins)
+    waits = any(unit.source(v) in whole for v in unit.segment.program.inputs)
+    return made and not (waits or maker.copied or unit.copied)
 
 
 def _kept(maker: HostUnit, found: _Found, window: Slice | None) -> Kept:
