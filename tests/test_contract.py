@@ -919,3 +919,20 @@ def test_keys_of_leaves() -> None:
         assert arrays.fit([np.ones((3, 2), np.float32), b])
     weak = jnp.asarray(1.0)
     assert weak.weak_type and not Keys([leaf_key(jnp.float32(1.0))]).fit([weak])
+
+
+@pytest.mark.parametrize("strategy", ["host", "auto"])
+def test_values_of_a_trace_that_has_ended(strategy: str) -> None:
+    """JAX's own error, no warning, and the function is planned as before."""
+    seen: list[Any] = []
+    jax.jit(lambda x: seen.append(x) or x)(jnp.asarray(X))
+    f = xcoexec.jit(lambda p, x: (jnp.tanh(p[0] @ x), p[1] + 1), strategy=strategy, wait=True)
+    state, x = (jnp.ones((8, 4)), jnp.ones(3)), jnp.asarray(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(jax.errors.UnexpectedTracerError):
+            f(state, seen[0])
+        f(state, x)
+        with pytest.raises(jax.errors.UnexpectedTracerError):
+            f(state, seen[0])
+    assert "fallback" not in f.report(state, x).why

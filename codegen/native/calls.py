@@ -245,7 +245,8 @@ def bring_all(values, frame, site, relay, stream):
             if code == 0:
                 collect_result(values, row, result(frame, i), part)
                 await_host(values, site, relay, first)
-    return cross(values, relay, stream) if code == 0 and ld(values + Cross.BROUGHT) > 0 else code
+    left = ld(values + Cross.BROUGHT) > 0 or ld(values + Cross.READY_SEQ) != 0
+    return cross(values, relay, stream) if code == 0 and left else code
 
 
 def bring(site, relay, row, out, part, stream):

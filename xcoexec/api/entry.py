@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import Array, JitTrace, jit_is_disabled, looks_for_nans, settings, trace_of
+from ..compat import Array, JitTrace, is_tracer, jit_is_disabled, looks_for_nans, settings, trace_of
 from ..errors import SplitError
 from ..frontend.state import whole
 from ..frontend.trace import flattened, paths, weight_leaves
@@ -39,7 +39,15 @@ NUMPY_WEIGHTS = (
 )
 OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
 NANS = "jax_debug_nans or jax_debug_infs is on, and nothing was planned before"
+ENDED = "an argument belongs to a trace that has ended"
 SMALL = "it is over within microseconds, of which no plan can win any"
+
+
+def _not_now(call: Call) -> str:
+    """Why plain `jax.jit` is to have this very call, which says what is wrong with it ("": it need not)."""
+    if looks_for_nans():  # a planning would meet them
+        return NANS
+    return ENDED if any(map(is_tracer, call.leaves)) else ""
 
 
 NOBODY = PlainSession("", "it is only looked up")
@@ -192,8 +200,9 @@ class Entry:
                 self._made = trace_of(self._function.plain.ask("trace", call.args, call.kwargs))
                 self._moving = coming_back(self._made, call) if self._known is None else frozenset()
             why = unfit(self._made, call, self._function.plain.given) or self._place(self._made, call)
-            if not why and looks_for_nans():  # for this call: a planning would meet them
-                return self._plainly(PlainSession(strategy_name(self._function.options.strategy), NANS))
+            now = "" if why else _not_now(call)
+            if now:
+                return self._plainly(PlainSession(strategy_name(self._function.options.strategy), now))
             return self._refuse(why, call) if why else self._planning(self._made, call)
 
     def _place(self, made: JitTrace, call: Call) -> str:
