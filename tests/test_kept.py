@@ -8,6 +8,7 @@ import math
 import random
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -326,3 +327,28 @@ def test_results_that_are_kept_and_others_that_are_not(relay: Relay, p: float) -
     want = oracle(heads, w, x)
     for _ in range(3):
         assert error(np.asarray(exe.call(x)[0]), want) < 1e-5
+
+
+def test_a_refused_launch_harms_nobody() -> None:
+    """Each launch of a call in turn: the call ends with an error and the program runs no more; another one does."""
+    relay = Relay(StandIn(delay=1e-4))
+    driver = relay.driver
+    assert isinstance(driver, StandIn)
+    other = build_on(relay, network, W, X, lambda g: rows(g, [0.3] * len(g.layers)))
+    want = oracle(network, W, X)
+    for n in range(100):
+        exe = build_on(relay, network, W, X, lambda g: rows(g, [0.5] * len(g.layers)))
+        assert error(np.asarray(exe.call([X])[0]), want) < 1e-5
+        driver.fail_at = "launch", n
+        try:
+            assert error(np.asarray(exe.call([X])[0]), want) < 1e-5
+        except jax.errors.JaxRuntimeError as e:
+            assert "refused to launch a host call" in str(e)
+        hit, driver.fail_at = driver.fail_at[1] == -1, ("", -1)
+        if hit:
+            with pytest.raises(jax.errors.JaxRuntimeError):
+                np.asarray(exe.call([X])[0])
+        assert error(np.asarray(other.call([X])[0]), want) < 1e-5
+        if not hit:
+            break
+    assert n > DEPTH  # one launch a layer at least
