@@ -323,9 +323,7 @@ register(
 
 
 def _parts(values: list[int], begin: int, nbytes: int) -> list[list[int]]:
-    """The parameters of each operand, or result, that there is; both have their number of runs in the same place or
-    none.
-    """
+    """The parameters of each operand, or of each result, that there is: one without runs is none."""
     rows = [values[(begin + nbytes * k) // 8 :][: nbytes // 8] for k in range(abi.PARTS)]
     outer = abi.Sent.OUTER // 8 if begin == abi.Cross.OPERANDS else abi.Brought.OUTER // 8
     return [row for row in rows if row[outer]]

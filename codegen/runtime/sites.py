@@ -44,7 +44,7 @@ class Window:
     @property
     def before(self) -> int:
         """Elements of 4 bytes that lie before it in the memory where it goes."""
-        return self.behind * math.prod(self.shape[self.axis + 1 :])
+        return self.behind * _inner(self)
 
     @property
     def nbytes(self) -> int:
@@ -53,7 +53,7 @@ class Window:
 
     def words(self) -> tuple[int, int, int, int]:
         """(outer, inner, stride, offset) in elements of 4 bytes: `outer` runs of `inner`, `stride` apart."""
-        inner = math.prod(self.shape[self.axis + 1 :])
+        inner = _inner(self)
         return (
             math.prod(self.shape[: self.axis]),
             (self.stop - self.start) * inner,
@@ -84,18 +84,23 @@ class Merge:
     @property
     def before(self) -> int:
         """Elements of 4 bytes that lie before it in the memory where it is made."""
-        return self.skipped * math.prod(self.shape[self.axis + 1 :])
+        return self.skipped * _inner(self)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the memory in which the host half makes it."""
-        inner = math.prod(self.shape[self.axis + 1 :])
+        inner = _inner(self)
         return 4 * math.prod(self.shape[: self.axis]) * max(self.skipped + self.at, self.room) * inner
 
     def words(self) -> tuple[int, int, int]:
         """(outer, the host's, the device's) in elements of 4 bytes: each of `outer` runs is theirs in turn."""
-        inner = math.prod(self.shape[self.axis + 1 :])
+        inner = _inner(self)
         return math.prod(self.shape[: self.axis]), self.at * inner, (self.shape[self.axis] - self.at) * inner
+
+
+def _inner(part: Window | Merge) -> int:
+    """Elements of one index along a part's axis, within one run."""
+    return math.prod(part.shape[part.axis + 1 :])
 
 
 def _filled(count: int, words: Mapping[int, int]) -> np.ndarray:

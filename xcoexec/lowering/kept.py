@@ -49,8 +49,7 @@ def kept(units: Sequence[Unit], outputs: Container[object]) -> tuple[Unit, ...]:
     reads: dict[Value, list[_Read]] = {}
     for unit in units:
         for v in _outside(unit):
-            window = unit.windows.get(v)
-            reads.setdefault(v if window is None else window.source, []).append(_Read(unit, v, window))
+            reads.setdefault(unit.source(v), []).append(_Read(unit, v, unit.windows.get(v)))
     found: dict[Value, _Found] = {}
     for unit in units:
         if isinstance(unit, HostUnit) and not unit.partial:
@@ -75,8 +74,7 @@ def _found(unit: HostUnit, join: Join, reads: Sequence[_Read], whole: bool) -> _
     beside = math.prod(join.out.shape[: join.axis]) == 1 and join.parts[0] not in unit.copied
     keepers = [r for r in reads if beside and isinstance(r.unit, HostUnit) and _keeps(r, r.unit, join, unit)]
     others = [r for r in reads if r not in keepers]
-    along = lambda r: r.window is not None and r.window.axis == join.axis
-    starts = [r.window.start if r.window is not None and along(r) else 0 for r in others]
+    starts = [r.window.start if r.window is not None and r.window.axis == join.axis else 0 for r in others]
     begin = min((*starts, at - 1)) if beside and unit.joins and not whole else 0
     room = max((r.window.stop if r.window is not None else size for r in keepers), default=0)
     return _Found(join, begin, room, frozenset((r.unit, r.value) for r in keepers), bool(others) or whole)
@@ -106,10 +104,9 @@ def _rewritten(units: Sequence[Unit], found: Mapping[Value, _Found]) -> Iterator
             continue
         taken = {}
         for v in unit.segment.program.inputs:
-            source = unit.windows[v].source if v in unit.windows else v
-            f = found.get(source)
+            f = found.get(unit.source(v))
             if f is not None and (unit, v) in f.keepers:
-                taken[v] = _kept(makers[source], f, unit.windows.get(v))
+                taken[v] = _kept(makers[f.join.out], f, unit.windows.get(v))
         joins = tuple(
             dataclasses.replace(j, out=narrow[j.out], begin=found[j.out].begin) if j.out in found else j
             for j in unit.joins

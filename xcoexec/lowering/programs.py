@@ -55,7 +55,7 @@ def divided(lowered: Lowered, count: int) -> Lowered:
     if not lowered.device.apart:
         return lowered
     streams = any(not isinstance(u, HostUnit) and u.streamed for u in lowered.units)
-    ends = [] if streams else _cuts(lowered.units, count)
+    ends = [] if streams or count == 1 else _cuts(lowered.units, count)
     runs = _runs(lowered.units, ends)
     reads = [{v for u in run for v in _reads(u)} for run in runs]
     results = {v for v, _ in lowered.results if isinstance(v, Value)}
