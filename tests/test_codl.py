@@ -339,6 +339,19 @@ def test_on_a_device_few_strategies_are_compiled(apart: bool) -> None:
     assert len(found) <= contest.MOST_PLANS and predicted[-1] < contest.NEAR * predicted[0]
 
 
+@pytest.mark.parametrize(
+    ("contention", "apart", "tried"), [(1.05, True, 0), (1.55, True, 1), (1.55, False, 0), (1.8, True, 0)]
+)
+def test_a_plan_that_contention_alone_speaks_against_is_tried(contention: float, apart: bool, tried: int) -> None:
+    """What its halves do to each other is measured in its calls; not where no plan at all could win."""
+    s = _planning(24, 64, Relay(StandIn()) if apart else None)
+    costs = dataclasses.replace(s.measured_costs(), contention=contention).scaled(host=1.3)
+    beside, freely = contest._promising(s, costs), contest._if_halves_agree(s, costs)
+    assert bool(beside) is (contention < 1.1 or not apart)
+    assert [name for name, _ in freely] == ["codl_measured"] * (apart and contention < 1.6)
+    assert bool(tried) is (not beside and bool(freely))
+
+
 def upward(w: Any, x: Any) -> Any:
     """A convolution, a transposed one, and one behind them, as in a U-Net: rows of the second cannot be divided."""
     y = jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC))

@@ -21,7 +21,7 @@ from ..lowering.executable import Executable
 from ..measure.profile import host_placements
 from ..measure.timing import ROUNDS, WINS, alternate, empty_call
 from ..planning.memory import usage
-from ..planning.strategies import CONTEST, STRATEGIES, Strategy, strategy_name
+from ..planning.strategies import CONTEST, RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt
 from .realise import ENOUGH, NEAR, WORTH, bounded, briefly_balanced, own_kernels_too, realised
 from .rebalance import rebalanced
@@ -155,7 +155,7 @@ def contest(s: Attempt) -> Found:
             return _chosen(candidates, best, seconds)
     costs = s.measured_costs()
     candidates["host"] = under(s.all_host, STRATEGIES["host"](s.graph, costs))
-    for name, plan in _promising(s, costs):
+    for name, plan in _promising(s, costs) or _if_halves_agree(s, costs):
         if _worth_a_try(plan, [c.plan for c in candidates.values()], not s.machine.apart):
             candidates[name] = realised(s, plan, name)
     seconds = times(s, candidates)
@@ -239,12 +239,22 @@ def _promising(s: Attempt, costs: Costs) -> list[tuple[str, Plan]]:
     """The strategies' plans; on a device, where each costs a compilation of seconds, the `MOST_PLANS` that are
     predicted to be the fastest, and none where nothing can be gained.
     """
-    if s.machine.apart and not pays(costs):
-        return []
-    plans = [(name, STRATEGIES[name](s.graph, costs)) for name in CONTEST]
     if not s.machine.apart:
-        return plans
+        return [(name, STRATEGIES[name](s.graph, costs)) for name in CONTEST]
+    return _winning(s, costs, CONTEST) if pays(costs) else []
+
+
+def _if_halves_agree(s: Attempt, costs: Costs) -> list[tuple[str, Plan]]:
+    """The plan for halves that do not slow each other down, for a device on which none is promising: by how much they
+    do depends on the network, and this plan's calls tell.
+    """
+    return _winning(s, dataclasses.replace(costs, contention=1.0), RIVALS) if s.machine.apart and pays(costs) else []
+
+
+def _winning(s: Attempt, costs: Costs, names: Iterable[str]) -> list[tuple[str, Plan]]:
+    """The `MOST_PLANS` plans of strategies that are predicted to beat the device half, the fastest first."""
     whole = WORTH_COMPILING * (STRATEGIES["device"](s.graph, costs).predicted or math.inf)
+    plans = ((name, STRATEGIES[name](s.graph, costs)) for name in names)
     split = [(name, p) for name, p in plans if _worth_a_try(p, [], False) and (p.predicted or math.inf) < whole]
     split.sort(key=lambda found: found[1].predicted or 0.0)
     return [(name, p) for name, p in split if (p.predicted or 0.0) < NEAR * (split[0][1].predicted or 0.0)][:MOST_PLANS]
