@@ -118,7 +118,7 @@ def test_the_golden_product_multiplies(run: int) -> None:
     x, w, b = _f32(2 * tiles, taps, run + 2, seed=0), _f32(taps, run, VL, seed=1), _f32(VL, seed=2)
     y = np.full((2 * tiles, VL), 9.0, np.float32)
     rows, outs = _words(_at(x), _at(x, 1)), _words(_at(y), _at(y, 1))
-    extra, walk = np.zeros(16, np.int64), _words(1, tiles, 0, 2 * x.strides[0], 0, 2 * y.strides[0], 0, 0)
+    extra, walk = np.zeros(16, np.int64), _words(1, tiles, 0, 0, 2 * x.strides[0], 0, 2 * y.strides[0], 0, 0)
     extra[0] = _at(b)
     for first, last, blocks in ((1, 0, [0, 1]), (0, 1, [2])):
         offsets = _words(*(t * x.strides[1] for t in blocks))
@@ -136,7 +136,7 @@ def test_the_golden_product_walks_rows_of_an_image() -> None:
     y = np.full((lines, 2 * tiles + 2, VL), 9.0, np.float32)
     extra = np.zeros(16, np.int64)
     extra[0] = _at(b)
-    walk = _words(lines, tiles, x.strides[0], 2 * x.strides[1], y.strides[0], 2 * y.strides[1], 0, 0)
+    walk = _words(lines, tiles, 0, x.strides[0], 2 * x.strides[1], y.strides[0], 2 * y.strides[1], 0, 0)
     args = _words(_at(x), _at(x, 0, 1)), _at(w), _words(_at(y, 0, 1), _at(y, 0, 2)), extra, _words(0), 1, run
     args = *args, 1, 1, VL, walk, 4, 4 * VL
     fn(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))
@@ -150,7 +150,7 @@ def test_the_golden_product_with_a_tail_writes_no_lane_more(lanes: int) -> None:
     fn, tiles, run = _compiled("gemm_tail", gemm.ARGUMENTS), 3, 6
     x, w = _f32(tiles, run, seed=0), _f32(run, 2 * VL, seed=1)
     y = np.full((tiles, 2 * VL), 9.0, np.float32)
-    walk = _words(1, tiles, 0, x.strides[0], 0, y.strides[0])
+    walk = _words(1, tiles, 0, 0, x.strides[0], 0, y.strides[0])
     args = _words(_at(x)), _at(w), _words(_at(y)), _words(), _words(0), 1, run, 1, 1, lanes, walk, 4, 8 * VL
     fn(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))
     _close(y[:, : VL + lanes], (x.astype(np.float64) @ w.astype(np.float64))[:, : VL + lanes])
@@ -166,7 +166,7 @@ def test_the_golden_product_reads_both_sides_in_place(run: int) -> None:
     apart = run * x.strides[0], run  # a tap: bytes of the input, rows of the weights
     for first, last, tap in ((1, 0, (0, 0)), (0, 1, apart)):
         args = _words(_at(x)), _at(w), _words(*(_at(y, r) for r in range(3))), _words(), _words(*tap), 1, run
-        args = *args, first, last, lanes, _words(1, tiles, 0, 12, 0, 3 * y.strides[0]), x.strides[0], w.strides[0]
+        args = *args, first, last, lanes, _words(1, tiles, 0, 0, 12, 0, 3 * y.strides[0]), x.strides[0], w.strides[0]
         fn(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))
     want = x[: 2 * run, : 3 * tiles].astype(np.float64).T @ w[:, : VL + lanes].astype(np.float64)
     _close(y[:, : VL + lanes], want)

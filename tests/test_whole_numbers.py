@@ -254,7 +254,7 @@ def test_sums_in_several_blocks(isa: Target, kind: str | None, monkeypatch: pyte
     monkeypatch.setattr(product_kernels, "reduction_blocks", seen)
     monkeypatch.setattr(product_kernels, "PANEL_BYTES", 1)
     monkeypatch.setattr(product_kernels, "TILES_PANEL", 1)
-    monkeypatch.setattr(product_kernels, "_tiles_per_item", lambda *given: 3)
+    monkeypatch.setattr(product_kernels, "_items", lambda *given: (3, 1))
     x, scale, q = rectified(kind or "none", 2, 12, 12, 132, extreme=False)
     w = whole(3, 3, 132, 40, seed=1)
     conv = functools.partial(lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", dimension_numbers=AXES[2])

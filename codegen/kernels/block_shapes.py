@@ -153,7 +153,7 @@ def _measure(target: Target, unit: MatrixUnit, mr: int, nv: int) -> float:
     w = np.full((RUN, nv * target.vl), 1e-3, np.float32)
     y = np.zeros((mr, nv * target.vl), np.float32)
     rows = [np.array([a.ctypes.data + r * a.strides[0] for r in range(mr)], np.int64) for a in (x, y)]
-    zero, walk = np.zeros(1, np.int64), np.array([1, 1, 0, 0, 0, 0], np.int64)
+    zero, walk = np.zeros(1, np.int64), np.array([1, 1, *[0] * 5], np.int64)
 
     def least(taps: int) -> float:
         args = (

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 import llvmlite.ir as ir
 
 from ..native.build import Spec, family
+from ..native.layout import Walk
 from ..rules.expressions import Expr
 from ..target import Target
 from .expressions import emit_nodes
@@ -175,16 +176,15 @@ def _ask_beside(
 
 @contextlib.contextmanager
 def over_tiles(v: Builder, walk: ir.Value) -> Iterator[tuple[ir.Value, Callable[[int], ir.Value]]]:
-    """The tiles of some rows of an image. Yields the number of the present one, and what says how many bytes on from
-    the first tile's its addresses are: of `X`, `Y`, and the operands from `OPERANDS` on.
-
-    Words of `walk`: rows of the image, tiles of each; then for each of these the bytes from a row, and from a tile, to
-    the next.
+    """The tiles of some rows of an image, of which `walk` tells (see `Walk`). Yields the number of the present one in
+    its work item, and what says how many bytes on from the first tile's its addresses are: of `X`, `Y`, and the
+    operands from `OPERANDS` on.
     """
-    count = v.ld64(walk, 1)
-    with v.loop(v.ld64(walk)) as line, v.loop(count) as tile:
-        steps = lambda k: (v.ld64(walk, 2 + 2 * k), v.ld64(walk, 3 + 2 * k))
-        yield v.add(v.mul(line, count), tile), lambda k: v.add(*map(v.b.mul, (line, tile), steps(k)))
+    count = v.ld64(walk, Walk.TILES)
+    with v.loop(v.ld64(walk, Walk.LINES)) as line, v.loop(count) as tile:
+        steps = lambda k: (v.ld64(walk, Walk.STEPS + 2 * k), v.ld64(walk, Walk.STEPS + 2 * k + 1))
+        number = v.add(v.ld64(walk, Walk.BEFORE), v.mul(line, count), tile)
+        yield number, lambda k: v.add(*map(v.b.mul, (line, tile), steps(k)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -203,7 +203,7 @@ def _append(
         few = unit.step > 1 and cut.chunk < FEW_TILES
         if few or unit is ACROSS or not isinstance(weights, Ref):
             return 0
-        return gemm.asked(max(gemm.UNROLL, unit.step) * vectors * vl * 4, cut.chunk)
+        return gemm.asked(max(gemm.UNROLL, unit.step) * vectors * vl * 4, cut.chunk * cut.parts)
 
     rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
     rwords = cut.sum_words(rtable, walk)
@@ -214,7 +214,7 @@ def _append(
         *(math.prod(g.pixels), *g.pixels[1:], cut.tiles, cut.extra, cut.rows, cut.chunk),
         *(g.groups, len(cut.blocks), len(cut.sums), len(operands), rtable, rtable + len(rwords)),
         *(x.ref, *x.pixels, x.group, y.group),
-        *(ref, group_bytes, y.ref, *y.pixels, g.element),
+        *(ref, group_bytes, y.ref, *y.pixels, g.element, cut.parts),
         *(w for o in operands for w in (o.ref, *o.pixels, o.group, o.channel)),
         *rwords,
         *bwords,
@@ -233,13 +233,15 @@ def _append(
 @dataclasses.dataclass(frozen=True)
 class _Tiling:
     """How a product is cut: pixels in `tiles` of `rows`, of which the first `extra` have one more, `chunk` tiles a work
-    item; channels in `blocks` (see `channel_blocks`), what is summed in `sums` (see `reduction_blocks`).
+    item; channels in `blocks` (see `channel_blocks`), what is summed in `sums` (see `reduction_blocks`). `parts`: so
+    many work items of the same channels follow each other, one or all.
     """
 
     tiles: int
     rows: int
     extra: int
     chunk: int
+    parts: int
     blocks: list[tuple[int, int, int]]
     sums: list[Sum]
 
@@ -297,12 +299,12 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape, u
         rows, extra = even, 0
         tiles = pixels // rows
     fitting = _fitting(PANEL_BYTES if unit.step == 1 else TILES_PANEL, nv * vl)
-    chunk = _tiles_per_item(ctx, g, x, tiles, rows, shape, unit, fitting)
+    chunk, parts = _items(ctx, g, x, tiles, rows, shape, unit, fitting)
     most = g.depth if chunk <= 2 or unit is ACROSS else fitting
     sums = reduction_blocks(g, (0,) * len(g.taps), most, unit.step)
     if isinstance(weights, Rows):  # of short sums that are added: the fewest roundings
         sums = reduction_blocks(g, weights.taps, _fitting(ROWS_BYTES, nv * vl))
-    return _Tiling(tiles, rows, extra, chunk, blocks, sums)
+    return _Tiling(tiles, rows, extra, chunk, parts, blocks, sums)
 
 
 def _even(pixels: int, line: int, mr: int, height: int) -> int:
@@ -333,12 +335,14 @@ def in_a_row(g: Product, lanes: Sequence[Lane]) -> tuple[Product, list[Lane]]:
     return dataclasses.replace(g, pixels=(n, d, h, w)), flat
 
 
-def _tiles_per_item(
+def _items(
     ctx: Context, g: Product, x: Lane, tiles: int, rows: int, shape: Shape, unit: MatrixUnit, fitting: int
-) -> int:
-    """Enough work items to balance the team, as few as that allows, each within what its core keeps of the input while
-    `fitting` elements of a reduction are summed; fewer where the weights, which each chunk of tiles reads anew, come
-    from afar for longer than a thread waits for others.
+) -> tuple[int, int]:
+    """(Tiles of a work item, items of the same channels that follow each other). Enough items to balance the team, as
+    few as that allows, each within what its core keeps of the input while `fitting` elements of a reduction are summed;
+    fewer where what a thread reads comes from afar for longer than it waits for others. Items that lie in a row have
+    one thread: of neighbouring channels, which read the same part of the input, or, where all of it is kept, of
+    neighbouring pixels, which read the same weights.
     """
     threads, vl = ctx.threads, ctx.target.vl
     blocks = g.groups * len(channel_blocks(g.channels, vl, shape[1]))
@@ -351,16 +355,25 @@ def _tiles_per_item(
     far = max(FAR_BYTES, NEAR_BYTES / threads)
     products = math.prod(g.pixels) * g.groups * g.channels * g.depth / (TILE_WORDS if unit.step > 1 else 2 * vl)
 
-    def cycles(chunks: int) -> float:
+    def cycles(cut: tuple[int, int]) -> float:
         """Of the busiest thread, that of a last item which others wait for, and of what comes from afar: the panels of
-        its items, which lie in a row, and the part of the input that they read, anew for each where they are far apart.
+        its items, and the part of the input that they read, anew for each where they are far apart.
         """
+        chunks, parts = cut
         items = chunks * blocks
         each = -(-items // threads)
-        panels, parts = min(each, blocks) / blocks, each if chunks < near else max(1.0, each / blocks)
-        return products / items * (each + WAITED) + (panels * weights + parts * image / chunks) / far
+        if parts > 1:
+            panels, pixels = max(1.0, each / chunks) / blocks, float(min(each, chunks))
+        else:
+            panels, pixels = min(each, blocks) / blocks, each if chunks < near else max(1.0, each / blocks)
+        return products / items * (each + WAITED) + (panels * weights + pixels * image / chunks) / far
 
-    return max(1, -(-tiles // min(range(1, most + 1), key=cycles)))
+    cuts = [(chunks, 1) for chunks in range(1, most + 1)]
+    if near == 1 and g.depth <= fitting:  # else a panel is brought anew for each of them
+        cuts += [(chunks, chunks) for chunks in range(2, most + 1)]
+    chunks, parts = min(cuts, key=cycles)
+    chunk = max(1, -(-tiles // chunks))
+    return chunk, -(-tiles // chunk) if parts > 1 else 1
 
 
 def collapse(shape: Sequence[int], strides: Sequence[int]) -> int | None:

@@ -32,6 +32,7 @@ from .layout import (
     Strip,
     StripRow,
     View,
+    Walk,
 )
 from .words import call3, call5, call13, ld, native, scratch, st
 
@@ -129,16 +130,19 @@ def epilogue_rows(params, bufs, at, rows, group, channel, operands, es, steps):
 
 @native(5)
 def gemm_driver(params, bufs, lo, hi, who):
-    """Items: pixel chunk (outer), group, channel block. Each walks reduction blocks, then tiles of pixels."""
+    """Items: pixel chunk, group, channel block, `PARTS` of the chunks. Each walks reduction blocks, then tiles."""
     xs, ys, es, at, walk = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS), scratch(4), scratch(WALK_WORDS)
+    steps = walk + 8 * Walk.STEPS
     groups, blocks = par(params, Gemm.GROUPS), par(params, Gemm.BLOCKS)
     rblocks, operands = par(params, Gemm.REDUCTIONS), par(params, Gemm.OPERANDS)
     q, extra = par(params, Gemm.ROWS), par(params, Gemm.EXTRA)
     tiles, chunk, element = par(params, Gemm.TILES), par(params, Gemm.CHUNK), par(params, Gemm.ELEMENT)
+    parts = par(params, Gemm.PARTS)
     for item in range(lo, hi):
-        b = params + 8 * (par(params, Gemm.BLOCK_TABLE) + BLOCK_WORDS * (item % blocks))
-        group = (item // blocks) % groups
-        t0 = (item // (blocks * groups)) * chunk
+        along = item // parts
+        b = params + 8 * (par(params, Gemm.BLOCK_TABLE) + BLOCK_WORDS * (along % blocks))
+        group = (along // blocks) % groups
+        t0 = (along // (blocks * groups) * parts + item % parts) * chunk
         channel, lanes, woff = ld(b + Block.CHANNEL), ld(b + Block.LANES), ld(b + Block.WEIGHTS)
         big, small, row = ld(b + Block.BIG), ld(b + Block.SMALL), ld(b + Block.ROW)
         w = address(params, bufs, Gemm.WEIGHTS) + group * par(params, Gemm.WEIGHT_GROUP) + woff
@@ -156,14 +160,15 @@ def gemm_driver(params, bufs, lo, hi, who):
                 lines = 1
                 if count * rows == par(params, Gemm.OW):  # which is whole, and others of its plane follow
                     lines = min(same // count, par(params, Gemm.OH) - ld(at + 8))
-                st(walk, lines)
-                st(walk + 8, count)
+                st(walk + 8 * Walk.LINES, lines)
+                st(walk + 8 * Walk.TILES, count)
+                st(walk + 8 * Walk.BEFORE, t - t0 // (parts * chunk) * (parts * chunk))
                 pixel_rows(params, bufs, Gemm.X, at, rows, group * par(params, Gemm.X_GROUP), xs)
                 pixel_rows(params, bufs, Gemm.Y, at, rows, group * par(params, Gemm.Y_GROUP) + channel * 4, ys)
                 if first or final:  # sums may begin with an operand
-                    epilogue_rows(params, bufs, at, rows, group, channel, operands, es, walk + 48)
-                tile_steps(params, Gemm.X, rows, walk + 16)
-                tile_steps(params, Gemm.Y, rows, walk + 32)
+                    epilogue_rows(params, bufs, at, rows, group, channel, operands, es, steps + 32)
+                tile_steps(params, Gemm.X, rows, steps)
+                tile_steps(params, Gemm.Y, rows, steps + 16)
                 kernel = big if t < extra else small
                 call13(kernel, xs, wr, ys, es, taps, ntaps, run, first, final, lanes, walk, element, row)
                 t += count * lines

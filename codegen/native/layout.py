@@ -215,7 +215,18 @@ ROWS = 32  # as gemm.ROWS
 MAX_RANK = 6  # loops of a nest
 MAX_OPERANDS = 16
 OPERAND_ROWS = ROWS * MAX_OPERANDS
-WALK_WORDS = 2 + 2 * (2 + MAX_OPERANDS)  # as gemm.over_tiles
+
+
+class Walk(Numbers):
+    """What a call of a product's kernel is told about its tiles."""
+
+    LINES = 0  # rows of the image
+    TILES = 1  # of each row
+    BEFORE = 2  # tiles of the work item that were done before
+    STEPS = 3  # of X, of Y and of each operand, from here on: bytes from a row, and from a tile, to the next
+
+
+WALK_WORDS = Walk.STEPS + 2 * (2 + MAX_OPERANDS)
 
 
 class View(Numbers):
@@ -259,7 +270,8 @@ class Gemm(Numbers):
     WEIGHT_GROUP = 24
     Y = 25  # a view
     ELEMENT = 31  # bytes from one element of a run to the next
-    VIEWS = 32  # the operands', from here on
+    PARTS = 32  # of the pixels of a block that are neighbouring items: one, or all
+    VIEWS = 33  # the operands', from here on
 
 
 class Block(Words):

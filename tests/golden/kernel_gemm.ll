@@ -18,7 +18,7 @@ entry:
   %".25" = load i64, i64* %".24"
   br label %"head"
 head:
-  %".27" = phi  i64 [0, %"entry"], [%".289", %"end.1"]
+  %".27" = phi  i64 [0, %"entry"], [%".293", %"end.1"]
   %".28" = icmp slt i64 %".27", %".25"
   br i1 %".28", label %"body", label %"end"
 body:
@@ -26,281 +26,285 @@ body:
 end:
   ret void
 head.1:
-  %".31" = phi  i64 [0, %"body"], [%".287", %"end.5"]
+  %".31" = phi  i64 [0, %"body"], [%".291", %"end.5"]
   %".32" = icmp slt i64 %".31", %".23"
   br i1 %".32", label %"body.1", label %"end.1"
 body.1:
-  %".34" = mul i64 %".27", %".23"
-  %".35" = add i64 %".34", %".31"
-  %".36" = add i64 %".11", 16
-  %".37" = inttoptr i64 %".36" to i64*
-  %".38" = load i64, i64* %".37"
-  %".39" = add i64 %".11", 24
-  %".40" = inttoptr i64 %".39" to i64*
-  %".41" = load i64, i64* %".40"
-  %".42" = mul i64 %".27", %".38"
-  %".43" = mul i64 %".31", %".41"
-  %".44" = add i64 %".42", %".43"
-  %".45" = add i64 %".11", 48
-  %".46" = inttoptr i64 %".45" to i64*
-  %".47" = load i64, i64* %".46"
-  %".48" = add i64 %".11", 56
-  %".49" = inttoptr i64 %".48" to i64*
-  %".50" = load i64, i64* %".49"
-  %".51" = mul i64 %".27", %".47"
-  %".52" = mul i64 %".31", %".50"
-  %".53" = add i64 %".51", %".52"
-  %".54" = add i64 %".11", 32
-  %".55" = inttoptr i64 %".54" to i64*
-  %".56" = load i64, i64* %".55"
-  %".57" = add i64 %".11", 40
-  %".58" = inttoptr i64 %".57" to i64*
-  %".59" = load i64, i64* %".58"
-  %".60" = mul i64 %".27", %".56"
-  %".61" = mul i64 %".31", %".59"
-  %".62" = add i64 %".60", %".61"
-  %".63" = icmp ne i64 %".8", 0
-  br i1 %".63", label %"go", label %"again"
+  %".34" = add i64 %".11", 16
+  %".35" = inttoptr i64 %".34" to i64*
+  %".36" = load i64, i64* %".35"
+  %".37" = mul i64 %".27", %".23"
+  %".38" = add i64 %".36", %".37"
+  %".39" = add i64 %".38", %".31"
+  %".40" = add i64 %".11", 24
+  %".41" = inttoptr i64 %".40" to i64*
+  %".42" = load i64, i64* %".41"
+  %".43" = add i64 %".11", 32
+  %".44" = inttoptr i64 %".43" to i64*
+  %".45" = load i64, i64* %".44"
+  %".46" = mul i64 %".27", %".42"
+  %".47" = mul i64 %".31", %".45"
+  %".48" = add i64 %".46", %".47"
+  %".49" = add i64 %".11", 56
+  %".50" = inttoptr i64 %".49" to i64*
+  %".51" = load i64, i64* %".50"
+  %".52" = add i64 %".11", 64
+  %".53" = inttoptr i64 %".52" to i64*
+  %".54" = load i64, i64* %".53"
+  %".55" = mul i64 %".27", %".51"
+  %".56" = mul i64 %".31", %".54"
+  %".57" = add i64 %".55", %".56"
+  %".58" = add i64 %".11", 40
+  %".59" = inttoptr i64 %".58" to i64*
+  %".60" = load i64, i64* %".59"
+  %".61" = add i64 %".11", 48
+  %".62" = inttoptr i64 %".61" to i64*
+  %".63" = load i64, i64* %".62"
+  %".64" = mul i64 %".27", %".60"
+  %".65" = mul i64 %".31", %".63"
+  %".66" = add i64 %".64", %".65"
+  %".67" = icmp ne i64 %".8", 0
+  br i1 %".67", label %"go", label %"again"
 end.1:
-  %".289" = add i64 %".27", 1
+  %".293" = add i64 %".27", 1
   br label %"head"
 again:
-  %".65" = inttoptr i64 %".3" to i64*
-  %".66" = load i64, i64* %".65"
-  %".67" = add i64 %".66", %".62"
-  %".68" = add i64 %".67", 0
-  %".69" = inttoptr i64 %".68" to <8 x float>*
-  %".70" = load <8 x float>, <8 x float>* %".69", align 4
-  %".71" = add i64 %".3", 8
-  %".72" = inttoptr i64 %".71" to i64*
-  %".73" = load i64, i64* %".72"
-  %".74" = add i64 %".73", %".62"
-  %".75" = add i64 %".74", 0
-  %".76" = inttoptr i64 %".75" to <8 x float>*
-  %".77" = load <8 x float>, <8 x float>* %".76", align 4
+  %".69" = inttoptr i64 %".3" to i64*
+  %".70" = load i64, i64* %".69"
+  %".71" = add i64 %".70", %".66"
+  %".72" = add i64 %".71", 0
+  %".73" = inttoptr i64 %".72" to <8 x float>*
+  %".74" = load <8 x float>, <8 x float>* %".73", align 4
+  %".75" = add i64 %".3", 8
+  %".76" = inttoptr i64 %".75" to i64*
+  %".77" = load i64, i64* %".76"
+  %".78" = add i64 %".77", %".66"
+  %".79" = add i64 %".78", 0
+  %".80" = inttoptr i64 %".79" to <8 x float>*
+  %".81" = load <8 x float>, <8 x float>* %".80", align 4
   br label %"go"
 go:
-  %".79" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".70", %"again"]
-  %".80" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".77", %"again"]
+  %".83" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".74", %"again"]
+  %".84" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".81", %"again"]
   br label %"head.2"
 head.2:
-  %".82" = phi  i64 [0, %"go"], [%".240", %"end.4"]
-  %".83" = phi  <8 x float> [%".79", %"go"], [%".211", %"end.4"]
-  %".84" = phi  <8 x float> [%".80", %"go"], [%".212", %"end.4"]
-  %".85" = icmp slt i64 %".82", %".6"
-  br i1 %".85", label %"body.2", label %"end.2"
+  %".86" = phi  i64 [0, %"go"], [%".244", %"end.4"]
+  %".87" = phi  <8 x float> [%".83", %"go"], [%".215", %"end.4"]
+  %".88" = phi  <8 x float> [%".84", %"go"], [%".216", %"end.4"]
+  %".89" = icmp slt i64 %".86", %".6"
+  br i1 %".89", label %"body.2", label %"end.2"
 body.2:
-  %".87" = mul i64 %".35", %".6"
-  %".88" = add i64 %".87", %".82"
-  %".89" = mul i64 %".82", 8
-  %".90" = add i64 %".5", %".89"
-  %".91" = inttoptr i64 %".90" to i64*
-  %".92" = load i64, i64* %".91"
-  %".93" = add i64 %".92", %".44"
-  %".94" = mul i64 %".82", %".20"
-  %".95" = add i64 %".2", %".94"
-  %".96" = sdiv i64 %".7", 4
-  %".97" = srem i64 %".7", 4
+  %".91" = mul i64 %".39", %".6"
+  %".92" = add i64 %".91", %".86"
+  %".93" = mul i64 %".86", 8
+  %".94" = add i64 %".5", %".93"
+  %".95" = inttoptr i64 %".94" to i64*
+  %".96" = load i64, i64* %".95"
+  %".97" = add i64 %".96", %".48"
+  %".98" = mul i64 %".86", %".20"
+  %".99" = add i64 %".2", %".98"
+  %".100" = sdiv i64 %".7", 4
+  %".101" = srem i64 %".7", 4
   br label %"head.3"
 end.2:
-  %".242" = icmp ne i64 %".9", 0
-  br i1 %".242", label %"final", label %"partial"
+  %".246" = icmp ne i64 %".9", 0
+  br i1 %".246", label %"final", label %"partial"
 head.3:
-  %".99" = phi  i64 [0, %"body.2"], [%".200", %"body.3"]
-  %".100" = phi  <8 x float> [%".83", %"body.2"], [%".192", %"body.3"]
-  %".101" = phi  <8 x float> [%".84", %"body.2"], [%".199", %"body.3"]
-  %".102" = icmp slt i64 %".99", %".96"
-  br i1 %".102", label %"body.3", label %"end.3"
+  %".103" = phi  i64 [0, %"body.2"], [%".204", %"body.3"]
+  %".104" = phi  <8 x float> [%".87", %"body.2"], [%".196", %"body.3"]
+  %".105" = phi  <8 x float> [%".88", %"body.2"], [%".203", %"body.3"]
+  %".106" = icmp slt i64 %".103", %".100"
+  br i1 %".106", label %"body.3", label %"end.3"
 body.3:
-  %".104" = mul i64 %".99", 4
-  %".105" = mul i64 %".104", 32
-  %".106" = add i64 %".95", %".105"
-  %".107" = add i64 %".106", 0
-  %".108" = mul i64 %".104", 4
-  %".109" = add i64 %".93", %".108"
-  %".110" = add i64 %".109", 0
-  %".111" = add i64 %".107", 0
-  %".112" = inttoptr i64 %".111" to <8 x float>*
-  %".113" = load <8 x float>, <8 x float>* %".112", align 4
-  %".114" = add i64 %".16", %".110"
-  %".115" = add i64 %".114", 0
-  %".116" = inttoptr i64 %".115" to float*
-  %".117" = load float, float* %".116"
-  %".118" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".117", i32 0
-  %".119" = shufflevector <8 x float> %".118", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".120" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".119", <8 x float> %".113", <8 x float> %".100")
-  %".121" = add i64 %".19", %".110"
-  %".122" = add i64 %".121", 0
-  %".123" = inttoptr i64 %".122" to float*
-  %".124" = load float, float* %".123"
-  %".125" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".124", i32 0
-  %".126" = shufflevector <8 x float> %".125", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".127" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".126", <8 x float> %".113", <8 x float> %".101")
-  %".128" = mul i64 %".99", 4
-  %".129" = mul i64 %".128", 32
-  %".130" = add i64 %".95", %".129"
-  %".131" = add i64 %".130", 32
-  %".132" = mul i64 %".128", 4
-  %".133" = add i64 %".93", %".132"
-  %".134" = add i64 %".133", 4
-  %".135" = add i64 %".131", 0
-  %".136" = inttoptr i64 %".135" to <8 x float>*
-  %".137" = load <8 x float>, <8 x float>* %".136", align 4
-  %".138" = add i64 %".16", %".134"
-  %".139" = add i64 %".138", 0
-  %".140" = inttoptr i64 %".139" to float*
-  %".141" = load float, float* %".140"
-  %".142" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".141", i32 0
-  %".143" = shufflevector <8 x float> %".142", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".144" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".143", <8 x float> %".137", <8 x float> %".120")
-  %".145" = add i64 %".19", %".134"
-  %".146" = add i64 %".145", 0
-  %".147" = inttoptr i64 %".146" to float*
-  %".148" = load float, float* %".147"
-  %".149" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".148", i32 0
-  %".150" = shufflevector <8 x float> %".149", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".151" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".150", <8 x float> %".137", <8 x float> %".127")
-  %".152" = mul i64 %".99", 4
-  %".153" = mul i64 %".152", 32
-  %".154" = add i64 %".95", %".153"
-  %".155" = add i64 %".154", 64
-  %".156" = mul i64 %".152", 4
-  %".157" = add i64 %".93", %".156"
-  %".158" = add i64 %".157", 8
-  %".159" = add i64 %".155", 0
-  %".160" = inttoptr i64 %".159" to <8 x float>*
-  %".161" = load <8 x float>, <8 x float>* %".160", align 4
-  %".162" = add i64 %".16", %".158"
-  %".163" = add i64 %".162", 0
-  %".164" = inttoptr i64 %".163" to float*
-  %".165" = load float, float* %".164"
-  %".166" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".165", i32 0
-  %".167" = shufflevector <8 x float> %".166", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".168" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".167", <8 x float> %".161", <8 x float> %".144")
-  %".169" = add i64 %".19", %".158"
-  %".170" = add i64 %".169", 0
-  %".171" = inttoptr i64 %".170" to float*
-  %".172" = load float, float* %".171"
-  %".173" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".172", i32 0
-  %".174" = shufflevector <8 x float> %".173", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".175" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".174", <8 x float> %".161", <8 x float> %".151")
-  %".176" = mul i64 %".99", 4
-  %".177" = mul i64 %".176", 32
-  %".178" = add i64 %".95", %".177"
-  %".179" = add i64 %".178", 96
-  %".180" = mul i64 %".176", 4
-  %".181" = add i64 %".93", %".180"
-  %".182" = add i64 %".181", 12
-  %".183" = add i64 %".179", 0
-  %".184" = inttoptr i64 %".183" to <8 x float>*
-  %".185" = load <8 x float>, <8 x float>* %".184", align 4
-  %".186" = add i64 %".16", %".182"
-  %".187" = add i64 %".186", 0
-  %".188" = inttoptr i64 %".187" to float*
-  %".189" = load float, float* %".188"
-  %".190" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".189", i32 0
-  %".191" = shufflevector <8 x float> %".190", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".192" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".191", <8 x float> %".185", <8 x float> %".168")
-  %".193" = add i64 %".19", %".182"
-  %".194" = add i64 %".193", 0
-  %".195" = inttoptr i64 %".194" to float*
-  %".196" = load float, float* %".195"
-  %".197" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".196", i32 0
-  %".198" = shufflevector <8 x float> %".197", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".199" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".198", <8 x float> %".185", <8 x float> %".175")
-  %".200" = add i64 %".99", 1
+  %".108" = mul i64 %".103", 4
+  %".109" = mul i64 %".108", 32
+  %".110" = add i64 %".99", %".109"
+  %".111" = add i64 %".110", 0
+  %".112" = mul i64 %".108", 4
+  %".113" = add i64 %".97", %".112"
+  %".114" = add i64 %".113", 0
+  %".115" = add i64 %".111", 0
+  %".116" = inttoptr i64 %".115" to <8 x float>*
+  %".117" = load <8 x float>, <8 x float>* %".116", align 4
+  %".118" = add i64 %".16", %".114"
+  %".119" = add i64 %".118", 0
+  %".120" = inttoptr i64 %".119" to float*
+  %".121" = load float, float* %".120"
+  %".122" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".121", i32 0
+  %".123" = shufflevector <8 x float> %".122", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".124" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".123", <8 x float> %".117", <8 x float> %".104")
+  %".125" = add i64 %".19", %".114"
+  %".126" = add i64 %".125", 0
+  %".127" = inttoptr i64 %".126" to float*
+  %".128" = load float, float* %".127"
+  %".129" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".128", i32 0
+  %".130" = shufflevector <8 x float> %".129", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".131" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".130", <8 x float> %".117", <8 x float> %".105")
+  %".132" = mul i64 %".103", 4
+  %".133" = mul i64 %".132", 32
+  %".134" = add i64 %".99", %".133"
+  %".135" = add i64 %".134", 32
+  %".136" = mul i64 %".132", 4
+  %".137" = add i64 %".97", %".136"
+  %".138" = add i64 %".137", 4
+  %".139" = add i64 %".135", 0
+  %".140" = inttoptr i64 %".139" to <8 x float>*
+  %".141" = load <8 x float>, <8 x float>* %".140", align 4
+  %".142" = add i64 %".16", %".138"
+  %".143" = add i64 %".142", 0
+  %".144" = inttoptr i64 %".143" to float*
+  %".145" = load float, float* %".144"
+  %".146" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".145", i32 0
+  %".147" = shufflevector <8 x float> %".146", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".148" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".147", <8 x float> %".141", <8 x float> %".124")
+  %".149" = add i64 %".19", %".138"
+  %".150" = add i64 %".149", 0
+  %".151" = inttoptr i64 %".150" to float*
+  %".152" = load float, float* %".151"
+  %".153" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".152", i32 0
+  %".154" = shufflevector <8 x float> %".153", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".155" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".154", <8 x float> %".141", <8 x float> %".131")
+  %".156" = mul i64 %".103", 4
+  %".157" = mul i64 %".156", 32
+  %".158" = add i64 %".99", %".157"
+  %".159" = add i64 %".158", 64
+  %".160" = mul i64 %".156", 4
+  %".161" = add i64 %".97", %".160"
+  %".162" = add i64 %".161", 8
+  %".163" = add i64 %".159", 0
+  %".164" = inttoptr i64 %".163" to <8 x float>*
+  %".165" = load <8 x float>, <8 x float>* %".164", align 4
+  %".166" = add i64 %".16", %".162"
+  %".167" = add i64 %".166", 0
+  %".168" = inttoptr i64 %".167" to float*
+  %".169" = load float, float* %".168"
+  %".170" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".169", i32 0
+  %".171" = shufflevector <8 x float> %".170", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".172" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".171", <8 x float> %".165", <8 x float> %".148")
+  %".173" = add i64 %".19", %".162"
+  %".174" = add i64 %".173", 0
+  %".175" = inttoptr i64 %".174" to float*
+  %".176" = load float, float* %".175"
+  %".177" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".176", i32 0
+  %".178" = shufflevector <8 x float> %".177", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".179" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".178", <8 x float> %".165", <8 x float> %".155")
+  %".180" = mul i64 %".103", 4
+  %".181" = mul i64 %".180", 32
+  %".182" = add i64 %".99", %".181"
+  %".183" = add i64 %".182", 96
+  %".184" = mul i64 %".180", 4
+  %".185" = add i64 %".97", %".184"
+  %".186" = add i64 %".185", 12
+  %".187" = add i64 %".183", 0
+  %".188" = inttoptr i64 %".187" to <8 x float>*
+  %".189" = load <8 x float>, <8 x float>* %".188", align 4
+  %".190" = add i64 %".16", %".186"
+  %".191" = add i64 %".190", 0
+  %".192" = inttoptr i64 %".191" to float*
+  %".193" = load float, float* %".192"
+  %".194" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".193", i32 0
+  %".195" = shufflevector <8 x float> %".194", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".196" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".195", <8 x float> %".189", <8 x float> %".172")
+  %".197" = add i64 %".19", %".186"
+  %".198" = add i64 %".197", 0
+  %".199" = inttoptr i64 %".198" to float*
+  %".200" = load float, float* %".199"
+  %".201" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".200", i32 0
+  %".202" = shufflevector <8 x float> %".201", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".203" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".202", <8 x float> %".189", <8 x float> %".179")
+  %".204" = add i64 %".103", 1
   br label %"head.3"
 end.3:
-  %".202" = mul i64 %".96", 4
-  %".203" = mul i64 %".202", 32
-  %".204" = add i64 %".95", %".203"
-  %".205" = add i64 %".204", 0
-  %".206" = mul i64 %".202", 4
-  %".207" = add i64 %".93", %".206"
-  %".208" = add i64 %".207", 0
+  %".206" = mul i64 %".100", 4
+  %".207" = mul i64 %".206", 32
+  %".208" = add i64 %".99", %".207"
+  %".209" = add i64 %".208", 0
+  %".210" = mul i64 %".206", 4
+  %".211" = add i64 %".97", %".210"
+  %".212" = add i64 %".211", 0
   br label %"head.4"
 head.4:
-  %".210" = phi  i64 [0, %"end.3"], [%".238", %"body.4"]
-  %".211" = phi  <8 x float> [%".100", %"end.3"], [%".230", %"body.4"]
-  %".212" = phi  <8 x float> [%".101", %"end.3"], [%".237", %"body.4"]
-  %".213" = icmp slt i64 %".210", %".97"
-  br i1 %".213", label %"body.4", label %"end.4"
+  %".214" = phi  i64 [0, %"end.3"], [%".242", %"body.4"]
+  %".215" = phi  <8 x float> [%".104", %"end.3"], [%".234", %"body.4"]
+  %".216" = phi  <8 x float> [%".105", %"end.3"], [%".241", %"body.4"]
+  %".217" = icmp slt i64 %".214", %".101"
+  br i1 %".217", label %"body.4", label %"end.4"
 body.4:
-  %".215" = mul i64 %".210", 32
-  %".216" = add i64 %".205", %".215"
-  %".217" = add i64 %".216", 0
-  %".218" = mul i64 %".210", 4
-  %".219" = add i64 %".208", %".218"
-  %".220" = add i64 %".219", 0
-  %".221" = add i64 %".217", 0
-  %".222" = inttoptr i64 %".221" to <8 x float>*
-  %".223" = load <8 x float>, <8 x float>* %".222", align 4
-  %".224" = add i64 %".16", %".220"
-  %".225" = add i64 %".224", 0
-  %".226" = inttoptr i64 %".225" to float*
-  %".227" = load float, float* %".226"
-  %".228" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".227", i32 0
-  %".229" = shufflevector <8 x float> %".228", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".230" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".229", <8 x float> %".223", <8 x float> %".211")
-  %".231" = add i64 %".19", %".220"
-  %".232" = add i64 %".231", 0
-  %".233" = inttoptr i64 %".232" to float*
-  %".234" = load float, float* %".233"
-  %".235" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".234", i32 0
-  %".236" = shufflevector <8 x float> %".235", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".237" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".236", <8 x float> %".223", <8 x float> %".212")
-  %".238" = add i64 %".210", 1
+  %".219" = mul i64 %".214", 32
+  %".220" = add i64 %".209", %".219"
+  %".221" = add i64 %".220", 0
+  %".222" = mul i64 %".214", 4
+  %".223" = add i64 %".212", %".222"
+  %".224" = add i64 %".223", 0
+  %".225" = add i64 %".221", 0
+  %".226" = inttoptr i64 %".225" to <8 x float>*
+  %".227" = load <8 x float>, <8 x float>* %".226", align 4
+  %".228" = add i64 %".16", %".224"
+  %".229" = add i64 %".228", 0
+  %".230" = inttoptr i64 %".229" to float*
+  %".231" = load float, float* %".230"
+  %".232" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".231", i32 0
+  %".233" = shufflevector <8 x float> %".232", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".234" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".233", <8 x float> %".227", <8 x float> %".215")
+  %".235" = add i64 %".19", %".224"
+  %".236" = add i64 %".235", 0
+  %".237" = inttoptr i64 %".236" to float*
+  %".238" = load float, float* %".237"
+  %".239" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".238", i32 0
+  %".240" = shufflevector <8 x float> %".239", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".241" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".240", <8 x float> %".227", <8 x float> %".216")
+  %".242" = add i64 %".214", 1
   br label %"head.4"
 end.4:
-  %".240" = add i64 %".82", 1
+  %".244" = add i64 %".86", 1
   br label %"head.2"
 partial:
-  %".244" = inttoptr i64 %".3" to i64*
-  %".245" = load i64, i64* %".244"
-  %".246" = add i64 %".245", %".62"
-  %".247" = add i64 %".246", 0
-  %".248" = inttoptr i64 %".247" to <8 x float>*
-  store <8 x float> %".83", <8 x float>* %".248", align 4
-  %".250" = add i64 %".3", 8
-  %".251" = inttoptr i64 %".250" to i64*
-  %".252" = load i64, i64* %".251"
-  %".253" = add i64 %".252", %".62"
-  %".254" = add i64 %".253", 0
-  %".255" = inttoptr i64 %".254" to <8 x float>*
-  store <8 x float> %".84", <8 x float>* %".255", align 4
+  %".248" = inttoptr i64 %".3" to i64*
+  %".249" = load i64, i64* %".248"
+  %".250" = add i64 %".249", %".66"
+  %".251" = add i64 %".250", 0
+  %".252" = inttoptr i64 %".251" to <8 x float>*
+  store <8 x float> %".87", <8 x float>* %".252", align 4
+  %".254" = add i64 %".3", 8
+  %".255" = inttoptr i64 %".254" to i64*
+  %".256" = load i64, i64* %".255"
+  %".257" = add i64 %".256", %".66"
+  %".258" = add i64 %".257", 0
+  %".259" = inttoptr i64 %".258" to <8 x float>*
+  store <8 x float> %".88", <8 x float>* %".259", align 4
   br label %"end.5"
 final:
-  %".258" = inttoptr i64 %".4" to i64*
-  %".259" = load i64, i64* %".258"
-  %".260" = add i64 %".259", 0
-  %".261" = inttoptr i64 %".260" to <8 x float>*
-  %".262" = load <8 x float>, <8 x float>* %".261", align 4
-  %".263" = fadd contract <8 x float> %".83", %".262"
-  %".264" = fcmp olt <8 x float> %".263", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".265" = select  <8 x i1> %".264", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".263"
-  %".266" = fcmp ole <8 x float> %".263", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".267" = select  <8 x i1> %".266", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".263"
-  %".268" = inttoptr i64 %".3" to i64*
-  %".269" = load i64, i64* %".268"
-  %".270" = add i64 %".269", %".62"
-  %".271" = add i64 %".270", 0
-  %".272" = inttoptr i64 %".271" to <8 x float>*
-  store <8 x float> %".267", <8 x float>* %".272", align 4
-  %".274" = fadd contract <8 x float> %".84", %".262"
-  %".275" = fcmp olt <8 x float> %".274", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".276" = select  <8 x i1> %".275", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".274"
-  %".277" = fcmp ole <8 x float> %".274", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".278" = select  <8 x i1> %".277", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".274"
-  %".279" = add i64 %".3", 8
-  %".280" = inttoptr i64 %".279" to i64*
-  %".281" = load i64, i64* %".280"
-  %".282" = add i64 %".281", %".62"
-  %".283" = add i64 %".282", 0
-  %".284" = inttoptr i64 %".283" to <8 x float>*
-  store <8 x float> %".278", <8 x float>* %".284", align 4
+  %".262" = inttoptr i64 %".4" to i64*
+  %".263" = load i64, i64* %".262"
+  %".264" = add i64 %".263", 0
+  %".265" = inttoptr i64 %".264" to <8 x float>*
+  %".266" = load <8 x float>, <8 x float>* %".265", align 4
+  %".267" = fadd contract <8 x float> %".87", %".266"
+  %".268" = fcmp olt <8 x float> %".267", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".269" = select  <8 x i1> %".268", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".267"
+  %".270" = fcmp ole <8 x float> %".267", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".271" = select  <8 x i1> %".270", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".267"
+  %".272" = inttoptr i64 %".3" to i64*
+  %".273" = load i64, i64* %".272"
+  %".274" = add i64 %".273", %".66"
+  %".275" = add i64 %".274", 0
+  %".276" = inttoptr i64 %".275" to <8 x float>*
+  store <8 x float> %".271", <8 x float>* %".276", align 4
+  %".278" = fadd contract <8 x float> %".88", %".266"
+  %".279" = fcmp olt <8 x float> %".278", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".280" = select  <8 x i1> %".279", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".278"
+  %".281" = fcmp ole <8 x float> %".278", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".282" = select  <8 x i1> %".281", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".278"
+  %".283" = add i64 %".3", 8
+  %".284" = inttoptr i64 %".283" to i64*
+  %".285" = load i64, i64* %".284"
+  %".286" = add i64 %".285", %".66"
+  %".287" = add i64 %".286", 0
+  %".288" = inttoptr i64 %".287" to <8 x float>*
+  store <8 x float> %".282", <8 x float>* %".288", align 4
   br label %"end.5"
 end.5:
-  %".287" = add i64 %".31", 1
+  %".291" = add i64 %".31", 1
   br label %"head.1"
 }
 

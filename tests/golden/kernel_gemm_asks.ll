@@ -18,7 +18,7 @@ entry:
   %".25" = load i64, i64* %".24"
   br label %"head"
 head:
-  %".27" = phi  i64 [0, %"entry"], [%".304", %"end.1"]
+  %".27" = phi  i64 [0, %"entry"], [%".308", %"end.1"]
   %".28" = icmp slt i64 %".27", %".25"
   br i1 %".28", label %"body", label %"end"
 body:
@@ -26,296 +26,300 @@ body:
 end:
   ret void
 head.1:
-  %".31" = phi  i64 [0, %"body"], [%".302", %"end.5"]
+  %".31" = phi  i64 [0, %"body"], [%".306", %"end.5"]
   %".32" = icmp slt i64 %".31", %".23"
   br i1 %".32", label %"body.1", label %"end.1"
 body.1:
-  %".34" = mul i64 %".27", %".23"
-  %".35" = add i64 %".34", %".31"
-  %".36" = add i64 %".11", 16
-  %".37" = inttoptr i64 %".36" to i64*
-  %".38" = load i64, i64* %".37"
-  %".39" = add i64 %".11", 24
-  %".40" = inttoptr i64 %".39" to i64*
-  %".41" = load i64, i64* %".40"
-  %".42" = mul i64 %".27", %".38"
-  %".43" = mul i64 %".31", %".41"
-  %".44" = add i64 %".42", %".43"
-  %".45" = add i64 %".11", 48
-  %".46" = inttoptr i64 %".45" to i64*
-  %".47" = load i64, i64* %".46"
-  %".48" = add i64 %".11", 56
-  %".49" = inttoptr i64 %".48" to i64*
-  %".50" = load i64, i64* %".49"
-  %".51" = mul i64 %".27", %".47"
-  %".52" = mul i64 %".31", %".50"
-  %".53" = add i64 %".51", %".52"
-  %".54" = add i64 %".11", 32
-  %".55" = inttoptr i64 %".54" to i64*
-  %".56" = load i64, i64* %".55"
-  %".57" = add i64 %".11", 40
-  %".58" = inttoptr i64 %".57" to i64*
-  %".59" = load i64, i64* %".58"
-  %".60" = mul i64 %".27", %".56"
-  %".61" = mul i64 %".31", %".59"
-  %".62" = add i64 %".60", %".61"
-  %".63" = icmp ne i64 %".8", 0
-  br i1 %".63", label %"go", label %"again"
+  %".34" = add i64 %".11", 16
+  %".35" = inttoptr i64 %".34" to i64*
+  %".36" = load i64, i64* %".35"
+  %".37" = mul i64 %".27", %".23"
+  %".38" = add i64 %".36", %".37"
+  %".39" = add i64 %".38", %".31"
+  %".40" = add i64 %".11", 24
+  %".41" = inttoptr i64 %".40" to i64*
+  %".42" = load i64, i64* %".41"
+  %".43" = add i64 %".11", 32
+  %".44" = inttoptr i64 %".43" to i64*
+  %".45" = load i64, i64* %".44"
+  %".46" = mul i64 %".27", %".42"
+  %".47" = mul i64 %".31", %".45"
+  %".48" = add i64 %".46", %".47"
+  %".49" = add i64 %".11", 56
+  %".50" = inttoptr i64 %".49" to i64*
+  %".51" = load i64, i64* %".50"
+  %".52" = add i64 %".11", 64
+  %".53" = inttoptr i64 %".52" to i64*
+  %".54" = load i64, i64* %".53"
+  %".55" = mul i64 %".27", %".51"
+  %".56" = mul i64 %".31", %".54"
+  %".57" = add i64 %".55", %".56"
+  %".58" = add i64 %".11", 40
+  %".59" = inttoptr i64 %".58" to i64*
+  %".60" = load i64, i64* %".59"
+  %".61" = add i64 %".11", 48
+  %".62" = inttoptr i64 %".61" to i64*
+  %".63" = load i64, i64* %".62"
+  %".64" = mul i64 %".27", %".60"
+  %".65" = mul i64 %".31", %".63"
+  %".66" = add i64 %".64", %".65"
+  %".67" = icmp ne i64 %".8", 0
+  br i1 %".67", label %"go", label %"again"
 end.1:
-  %".304" = add i64 %".27", 1
+  %".308" = add i64 %".27", 1
   br label %"head"
 again:
-  %".65" = inttoptr i64 %".3" to i64*
-  %".66" = load i64, i64* %".65"
-  %".67" = add i64 %".66", %".62"
-  %".68" = add i64 %".67", 0
-  %".69" = inttoptr i64 %".68" to <8 x float>*
-  %".70" = load <8 x float>, <8 x float>* %".69", align 4
-  %".71" = add i64 %".3", 8
-  %".72" = inttoptr i64 %".71" to i64*
-  %".73" = load i64, i64* %".72"
-  %".74" = add i64 %".73", %".62"
-  %".75" = add i64 %".74", 0
-  %".76" = inttoptr i64 %".75" to <8 x float>*
-  %".77" = load <8 x float>, <8 x float>* %".76", align 4
+  %".69" = inttoptr i64 %".3" to i64*
+  %".70" = load i64, i64* %".69"
+  %".71" = add i64 %".70", %".66"
+  %".72" = add i64 %".71", 0
+  %".73" = inttoptr i64 %".72" to <8 x float>*
+  %".74" = load <8 x float>, <8 x float>* %".73", align 4
+  %".75" = add i64 %".3", 8
+  %".76" = inttoptr i64 %".75" to i64*
+  %".77" = load i64, i64* %".76"
+  %".78" = add i64 %".77", %".66"
+  %".79" = add i64 %".78", 0
+  %".80" = inttoptr i64 %".79" to <8 x float>*
+  %".81" = load <8 x float>, <8 x float>* %".80", align 4
   br label %"go"
 go:
-  %".79" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".70", %"again"]
-  %".80" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".77", %"again"]
+  %".83" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".74", %"again"]
+  %".84" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body.1"], [%".81", %"again"]
   br label %"head.2"
 head.2:
-  %".82" = phi  i64 [0, %"go"], [%".255", %"end.4"]
-  %".83" = phi  <8 x float> [%".79", %"go"], [%".226", %"end.4"]
-  %".84" = phi  <8 x float> [%".80", %"go"], [%".227", %"end.4"]
-  %".85" = icmp slt i64 %".82", %".6"
-  br i1 %".85", label %"body.2", label %"end.2"
+  %".86" = phi  i64 [0, %"go"], [%".259", %"end.4"]
+  %".87" = phi  <8 x float> [%".83", %"go"], [%".230", %"end.4"]
+  %".88" = phi  <8 x float> [%".84", %"go"], [%".231", %"end.4"]
+  %".89" = icmp slt i64 %".86", %".6"
+  br i1 %".89", label %"body.2", label %"end.2"
 body.2:
-  %".87" = mul i64 %".35", %".6"
-  %".88" = add i64 %".87", %".82"
-  %".89" = mul i64 %".82", 8
-  %".90" = add i64 %".5", %".89"
-  %".91" = inttoptr i64 %".90" to i64*
-  %".92" = load i64, i64* %".91"
-  %".93" = add i64 %".92", %".44"
-  %".94" = mul i64 %".82", %".20"
-  %".95" = add i64 %".2", %".94"
-  %".96" = sdiv i64 %".7", 4
-  %".97" = srem i64 %".7", 4
+  %".91" = mul i64 %".39", %".6"
+  %".92" = add i64 %".91", %".86"
+  %".93" = mul i64 %".86", 8
+  %".94" = add i64 %".5", %".93"
+  %".95" = inttoptr i64 %".94" to i64*
+  %".96" = load i64, i64* %".95"
+  %".97" = add i64 %".96", %".48"
+  %".98" = mul i64 %".86", %".20"
+  %".99" = add i64 %".2", %".98"
+  %".100" = sdiv i64 %".7", 4
+  %".101" = srem i64 %".7", 4
   br label %"head.3"
 end.2:
-  %".257" = icmp ne i64 %".9", 0
-  br i1 %".257", label %"final", label %"partial"
+  %".261" = icmp ne i64 %".9", 0
+  br i1 %".261", label %"final", label %"partial"
 head.3:
-  %".99" = phi  i64 [0, %"body.2"], [%".215", %"body.3"]
-  %".100" = phi  <8 x float> [%".83", %"body.2"], [%".207", %"body.3"]
-  %".101" = phi  <8 x float> [%".84", %"body.2"], [%".214", %"body.3"]
-  %".102" = icmp slt i64 %".99", %".96"
-  br i1 %".102", label %"body.3", label %"end.3"
+  %".103" = phi  i64 [0, %"body.2"], [%".219", %"body.3"]
+  %".104" = phi  <8 x float> [%".87", %"body.2"], [%".211", %"body.3"]
+  %".105" = phi  <8 x float> [%".88", %"body.2"], [%".218", %"body.3"]
+  %".106" = icmp slt i64 %".103", %".100"
+  br i1 %".106", label %"body.3", label %"end.3"
 body.3:
-  %".104" = mul i64 %".6", %".20"
-  %".105" = sdiv i64 %".7", 4
-  %".106" = mul i64 %".88", %".105"
-  %".107" = add i64 %".106", %".99"
-  %".108" = mul i64 %".107", 128
-  %".109" = icmp slt i64 %".108", %".104"
-  %".110" = select  i1 %".109", i64 %".108", i64 0
-  %".111" = add i64 %".2", %".104"
-  %".112" = add i64 %".111", %".110"
-  %".113" = add i64 %".112", 0
-  %".114" = inttoptr i64 %".113" to i8*
-  call void @"llvm.prefetch.p0"(i8* %".114", i32 0, i32 2, i32 1)
-  %".116" = add i64 %".112", 64
-  %".117" = inttoptr i64 %".116" to i8*
-  call void @"llvm.prefetch.p0"(i8* %".117", i32 0, i32 2, i32 1)
-  %".119" = mul i64 %".99", 4
-  %".120" = mul i64 %".119", 32
-  %".121" = add i64 %".95", %".120"
-  %".122" = add i64 %".121", 0
-  %".123" = mul i64 %".119", 4
-  %".124" = add i64 %".93", %".123"
-  %".125" = add i64 %".124", 0
-  %".126" = add i64 %".122", 0
-  %".127" = inttoptr i64 %".126" to <8 x float>*
-  %".128" = load <8 x float>, <8 x float>* %".127", align 4
-  %".129" = add i64 %".16", %".125"
-  %".130" = add i64 %".129", 0
-  %".131" = inttoptr i64 %".130" to float*
-  %".132" = load float, float* %".131"
-  %".133" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".132", i32 0
-  %".134" = shufflevector <8 x float> %".133", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".135" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".134", <8 x float> %".128", <8 x float> %".100")
-  %".136" = add i64 %".19", %".125"
-  %".137" = add i64 %".136", 0
-  %".138" = inttoptr i64 %".137" to float*
-  %".139" = load float, float* %".138"
-  %".140" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".139", i32 0
-  %".141" = shufflevector <8 x float> %".140", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".142" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".141", <8 x float> %".128", <8 x float> %".101")
-  %".143" = mul i64 %".99", 4
-  %".144" = mul i64 %".143", 32
-  %".145" = add i64 %".95", %".144"
-  %".146" = add i64 %".145", 32
-  %".147" = mul i64 %".143", 4
-  %".148" = add i64 %".93", %".147"
-  %".149" = add i64 %".148", 4
-  %".150" = add i64 %".146", 0
-  %".151" = inttoptr i64 %".150" to <8 x float>*
-  %".152" = load <8 x float>, <8 x float>* %".151", align 4
-  %".153" = add i64 %".16", %".149"
-  %".154" = add i64 %".153", 0
-  %".155" = inttoptr i64 %".154" to float*
-  %".156" = load float, float* %".155"
-  %".157" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".156", i32 0
-  %".158" = shufflevector <8 x float> %".157", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".159" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".158", <8 x float> %".152", <8 x float> %".135")
-  %".160" = add i64 %".19", %".149"
-  %".161" = add i64 %".160", 0
-  %".162" = inttoptr i64 %".161" to float*
-  %".163" = load float, float* %".162"
-  %".164" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".163", i32 0
-  %".165" = shufflevector <8 x float> %".164", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".166" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".165", <8 x float> %".152", <8 x float> %".142")
-  %".167" = mul i64 %".99", 4
-  %".168" = mul i64 %".167", 32
-  %".169" = add i64 %".95", %".168"
-  %".170" = add i64 %".169", 64
-  %".171" = mul i64 %".167", 4
-  %".172" = add i64 %".93", %".171"
-  %".173" = add i64 %".172", 8
-  %".174" = add i64 %".170", 0
-  %".175" = inttoptr i64 %".174" to <8 x float>*
-  %".176" = load <8 x float>, <8 x float>* %".175", align 4
-  %".177" = add i64 %".16", %".173"
-  %".178" = add i64 %".177", 0
-  %".179" = inttoptr i64 %".178" to float*
-  %".180" = load float, float* %".179"
-  %".181" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".180", i32 0
-  %".182" = shufflevector <8 x float> %".181", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".183" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".182", <8 x float> %".176", <8 x float> %".159")
-  %".184" = add i64 %".19", %".173"
-  %".185" = add i64 %".184", 0
-  %".186" = inttoptr i64 %".185" to float*
-  %".187" = load float, float* %".186"
-  %".188" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".187", i32 0
-  %".189" = shufflevector <8 x float> %".188", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".190" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".189", <8 x float> %".176", <8 x float> %".166")
-  %".191" = mul i64 %".99", 4
-  %".192" = mul i64 %".191", 32
-  %".193" = add i64 %".95", %".192"
-  %".194" = add i64 %".193", 96
-  %".195" = mul i64 %".191", 4
-  %".196" = add i64 %".93", %".195"
-  %".197" = add i64 %".196", 12
-  %".198" = add i64 %".194", 0
-  %".199" = inttoptr i64 %".198" to <8 x float>*
-  %".200" = load <8 x float>, <8 x float>* %".199", align 4
-  %".201" = add i64 %".16", %".197"
-  %".202" = add i64 %".201", 0
-  %".203" = inttoptr i64 %".202" to float*
-  %".204" = load float, float* %".203"
-  %".205" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".204", i32 0
-  %".206" = shufflevector <8 x float> %".205", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".207" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".206", <8 x float> %".200", <8 x float> %".183")
-  %".208" = add i64 %".19", %".197"
-  %".209" = add i64 %".208", 0
-  %".210" = inttoptr i64 %".209" to float*
-  %".211" = load float, float* %".210"
-  %".212" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".211", i32 0
-  %".213" = shufflevector <8 x float> %".212", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".214" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".213", <8 x float> %".200", <8 x float> %".190")
-  %".215" = add i64 %".99", 1
+  %".108" = mul i64 %".6", %".20"
+  %".109" = sdiv i64 %".7", 4
+  %".110" = mul i64 %".92", %".109"
+  %".111" = add i64 %".110", %".103"
+  %".112" = mul i64 %".111", 128
+  %".113" = icmp slt i64 %".112", %".108"
+  %".114" = select  i1 %".113", i64 %".112", i64 0
+  %".115" = add i64 %".2", %".108"
+  %".116" = add i64 %".115", %".114"
+  %".117" = add i64 %".116", 0
+  %".118" = inttoptr i64 %".117" to i8*
+  call void @"llvm.prefetch.p0"(i8* %".118", i32 0, i32 2, i32 1)
+  %".120" = add i64 %".116", 64
+  %".121" = inttoptr i64 %".120" to i8*
+  call void @"llvm.prefetch.p0"(i8* %".121", i32 0, i32 2, i32 1)
+  %".123" = mul i64 %".103", 4
+  %".124" = mul i64 %".123", 32
+  %".125" = add i64 %".99", %".124"
+  %".126" = add i64 %".125", 0
+  %".127" = mul i64 %".123", 4
+  %".128" = add i64 %".97", %".127"
+  %".129" = add i64 %".128", 0
+  %".130" = add i64 %".126", 0
+  %".131" = inttoptr i64 %".130" to <8 x float>*
+  %".132" = load <8 x float>, <8 x float>* %".131", align 4
+  %".133" = add i64 %".16", %".129"
+  %".134" = add i64 %".133", 0
+  %".135" = inttoptr i64 %".134" to float*
+  %".136" = load float, float* %".135"
+  %".137" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".136", i32 0
+  %".138" = shufflevector <8 x float> %".137", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".139" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".138", <8 x float> %".132", <8 x float> %".104")
+  %".140" = add i64 %".19", %".129"
+  %".141" = add i64 %".140", 0
+  %".142" = inttoptr i64 %".141" to float*
+  %".143" = load float, float* %".142"
+  %".144" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".143", i32 0
+  %".145" = shufflevector <8 x float> %".144", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".146" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".145", <8 x float> %".132", <8 x float> %".105")
+  %".147" = mul i64 %".103", 4
+  %".148" = mul i64 %".147", 32
+  %".149" = add i64 %".99", %".148"
+  %".150" = add i64 %".149", 32
+  %".151" = mul i64 %".147", 4
+  %".152" = add i64 %".97", %".151"
+  %".153" = add i64 %".152", 4
+  %".154" = add i64 %".150", 0
+  %".155" = inttoptr i64 %".154" to <8 x float>*
+  %".156" = load <8 x float>, <8 x float>* %".155", align 4
+  %".157" = add i64 %".16", %".153"
+  %".158" = add i64 %".157", 0
+  %".159" = inttoptr i64 %".158" to float*
+  %".160" = load float, float* %".159"
+  %".161" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".160", i32 0
+  %".162" = shufflevector <8 x float> %".161", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".163" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".162", <8 x float> %".156", <8 x float> %".139")
+  %".164" = add i64 %".19", %".153"
+  %".165" = add i64 %".164", 0
+  %".166" = inttoptr i64 %".165" to float*
+  %".167" = load float, float* %".166"
+  %".168" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".167", i32 0
+  %".169" = shufflevector <8 x float> %".168", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".170" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".169", <8 x float> %".156", <8 x float> %".146")
+  %".171" = mul i64 %".103", 4
+  %".172" = mul i64 %".171", 32
+  %".173" = add i64 %".99", %".172"
+  %".174" = add i64 %".173", 64
+  %".175" = mul i64 %".171", 4
+  %".176" = add i64 %".97", %".175"
+  %".177" = add i64 %".176", 8
+  %".178" = add i64 %".174", 0
+  %".179" = inttoptr i64 %".178" to <8 x float>*
+  %".180" = load <8 x float>, <8 x float>* %".179", align 4
+  %".181" = add i64 %".16", %".177"
+  %".182" = add i64 %".181", 0
+  %".183" = inttoptr i64 %".182" to float*
+  %".184" = load float, float* %".183"
+  %".185" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".184", i32 0
+  %".186" = shufflevector <8 x float> %".185", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".187" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".186", <8 x float> %".180", <8 x float> %".163")
+  %".188" = add i64 %".19", %".177"
+  %".189" = add i64 %".188", 0
+  %".190" = inttoptr i64 %".189" to float*
+  %".191" = load float, float* %".190"
+  %".192" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".191", i32 0
+  %".193" = shufflevector <8 x float> %".192", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".194" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".193", <8 x float> %".180", <8 x float> %".170")
+  %".195" = mul i64 %".103", 4
+  %".196" = mul i64 %".195", 32
+  %".197" = add i64 %".99", %".196"
+  %".198" = add i64 %".197", 96
+  %".199" = mul i64 %".195", 4
+  %".200" = add i64 %".97", %".199"
+  %".201" = add i64 %".200", 12
+  %".202" = add i64 %".198", 0
+  %".203" = inttoptr i64 %".202" to <8 x float>*
+  %".204" = load <8 x float>, <8 x float>* %".203", align 4
+  %".205" = add i64 %".16", %".201"
+  %".206" = add i64 %".205", 0
+  %".207" = inttoptr i64 %".206" to float*
+  %".208" = load float, float* %".207"
+  %".209" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".208", i32 0
+  %".210" = shufflevector <8 x float> %".209", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".211" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".210", <8 x float> %".204", <8 x float> %".187")
+  %".212" = add i64 %".19", %".201"
+  %".213" = add i64 %".212", 0
+  %".214" = inttoptr i64 %".213" to float*
+  %".215" = load float, float* %".214"
+  %".216" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".215", i32 0
+  %".217" = shufflevector <8 x float> %".216", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".218" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".217", <8 x float> %".204", <8 x float> %".194")
+  %".219" = add i64 %".103", 1
   br label %"head.3"
 end.3:
-  %".217" = mul i64 %".96", 4
-  %".218" = mul i64 %".217", 32
-  %".219" = add i64 %".95", %".218"
-  %".220" = add i64 %".219", 0
-  %".221" = mul i64 %".217", 4
-  %".222" = add i64 %".93", %".221"
-  %".223" = add i64 %".222", 0
+  %".221" = mul i64 %".100", 4
+  %".222" = mul i64 %".221", 32
+  %".223" = add i64 %".99", %".222"
+  %".224" = add i64 %".223", 0
+  %".225" = mul i64 %".221", 4
+  %".226" = add i64 %".97", %".225"
+  %".227" = add i64 %".226", 0
   br label %"head.4"
 head.4:
-  %".225" = phi  i64 [0, %"end.3"], [%".253", %"body.4"]
-  %".226" = phi  <8 x float> [%".100", %"end.3"], [%".245", %"body.4"]
-  %".227" = phi  <8 x float> [%".101", %"end.3"], [%".252", %"body.4"]
-  %".228" = icmp slt i64 %".225", %".97"
-  br i1 %".228", label %"body.4", label %"end.4"
+  %".229" = phi  i64 [0, %"end.3"], [%".257", %"body.4"]
+  %".230" = phi  <8 x float> [%".104", %"end.3"], [%".249", %"body.4"]
+  %".231" = phi  <8 x float> [%".105", %"end.3"], [%".256", %"body.4"]
+  %".232" = icmp slt i64 %".229", %".101"
+  br i1 %".232", label %"body.4", label %"end.4"
 body.4:
-  %".230" = mul i64 %".225", 32
-  %".231" = add i64 %".220", %".230"
-  %".232" = add i64 %".231", 0
-  %".233" = mul i64 %".225", 4
-  %".234" = add i64 %".223", %".233"
-  %".235" = add i64 %".234", 0
-  %".236" = add i64 %".232", 0
-  %".237" = inttoptr i64 %".236" to <8 x float>*
-  %".238" = load <8 x float>, <8 x float>* %".237", align 4
-  %".239" = add i64 %".16", %".235"
-  %".240" = add i64 %".239", 0
-  %".241" = inttoptr i64 %".240" to float*
-  %".242" = load float, float* %".241"
-  %".243" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".242", i32 0
-  %".244" = shufflevector <8 x float> %".243", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".245" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".244", <8 x float> %".238", <8 x float> %".226")
-  %".246" = add i64 %".19", %".235"
-  %".247" = add i64 %".246", 0
-  %".248" = inttoptr i64 %".247" to float*
-  %".249" = load float, float* %".248"
-  %".250" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".249", i32 0
-  %".251" = shufflevector <8 x float> %".250", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".252" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".251", <8 x float> %".238", <8 x float> %".227")
-  %".253" = add i64 %".225", 1
+  %".234" = mul i64 %".229", 32
+  %".235" = add i64 %".224", %".234"
+  %".236" = add i64 %".235", 0
+  %".237" = mul i64 %".229", 4
+  %".238" = add i64 %".227", %".237"
+  %".239" = add i64 %".238", 0
+  %".240" = add i64 %".236", 0
+  %".241" = inttoptr i64 %".240" to <8 x float>*
+  %".242" = load <8 x float>, <8 x float>* %".241", align 4
+  %".243" = add i64 %".16", %".239"
+  %".244" = add i64 %".243", 0
+  %".245" = inttoptr i64 %".244" to float*
+  %".246" = load float, float* %".245"
+  %".247" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".246", i32 0
+  %".248" = shufflevector <8 x float> %".247", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".249" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".248", <8 x float> %".242", <8 x float> %".230")
+  %".250" = add i64 %".19", %".239"
+  %".251" = add i64 %".250", 0
+  %".252" = inttoptr i64 %".251" to float*
+  %".253" = load float, float* %".252"
+  %".254" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".253", i32 0
+  %".255" = shufflevector <8 x float> %".254", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".256" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".255", <8 x float> %".242", <8 x float> %".231")
+  %".257" = add i64 %".229", 1
   br label %"head.4"
 end.4:
-  %".255" = add i64 %".82", 1
+  %".259" = add i64 %".86", 1
   br label %"head.2"
 partial:
-  %".259" = inttoptr i64 %".3" to i64*
-  %".260" = load i64, i64* %".259"
-  %".261" = add i64 %".260", %".62"
-  %".262" = add i64 %".261", 0
-  %".263" = inttoptr i64 %".262" to <8 x float>*
-  store <8 x float> %".83", <8 x float>* %".263", align 4
-  %".265" = add i64 %".3", 8
-  %".266" = inttoptr i64 %".265" to i64*
-  %".267" = load i64, i64* %".266"
-  %".268" = add i64 %".267", %".62"
-  %".269" = add i64 %".268", 0
-  %".270" = inttoptr i64 %".269" to <8 x float>*
-  store <8 x float> %".84", <8 x float>* %".270", align 4
+  %".263" = inttoptr i64 %".3" to i64*
+  %".264" = load i64, i64* %".263"
+  %".265" = add i64 %".264", %".66"
+  %".266" = add i64 %".265", 0
+  %".267" = inttoptr i64 %".266" to <8 x float>*
+  store <8 x float> %".87", <8 x float>* %".267", align 4
+  %".269" = add i64 %".3", 8
+  %".270" = inttoptr i64 %".269" to i64*
+  %".271" = load i64, i64* %".270"
+  %".272" = add i64 %".271", %".66"
+  %".273" = add i64 %".272", 0
+  %".274" = inttoptr i64 %".273" to <8 x float>*
+  store <8 x float> %".88", <8 x float>* %".274", align 4
   br label %"end.5"
 final:
-  %".273" = inttoptr i64 %".4" to i64*
-  %".274" = load i64, i64* %".273"
-  %".275" = add i64 %".274", 0
-  %".276" = inttoptr i64 %".275" to <8 x float>*
-  %".277" = load <8 x float>, <8 x float>* %".276", align 4
-  %".278" = fadd contract <8 x float> %".83", %".277"
-  %".279" = fcmp olt <8 x float> %".278", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".280" = select  <8 x i1> %".279", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".278"
-  %".281" = fcmp ole <8 x float> %".278", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".282" = select  <8 x i1> %".281", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".278"
-  %".283" = inttoptr i64 %".3" to i64*
-  %".284" = load i64, i64* %".283"
-  %".285" = add i64 %".284", %".62"
-  %".286" = add i64 %".285", 0
-  %".287" = inttoptr i64 %".286" to <8 x float>*
-  store <8 x float> %".282", <8 x float>* %".287", align 4
-  %".289" = fadd contract <8 x float> %".84", %".277"
-  %".290" = fcmp olt <8 x float> %".289", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".291" = select  <8 x i1> %".290", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".289"
-  %".292" = fcmp ole <8 x float> %".289", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".293" = select  <8 x i1> %".292", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".289"
-  %".294" = add i64 %".3", 8
-  %".295" = inttoptr i64 %".294" to i64*
-  %".296" = load i64, i64* %".295"
-  %".297" = add i64 %".296", %".62"
-  %".298" = add i64 %".297", 0
-  %".299" = inttoptr i64 %".298" to <8 x float>*
-  store <8 x float> %".293", <8 x float>* %".299", align 4
+  %".277" = inttoptr i64 %".4" to i64*
+  %".278" = load i64, i64* %".277"
+  %".279" = add i64 %".278", 0
+  %".280" = inttoptr i64 %".279" to <8 x float>*
+  %".281" = load <8 x float>, <8 x float>* %".280", align 4
+  %".282" = fadd contract <8 x float> %".87", %".281"
+  %".283" = fcmp olt <8 x float> %".282", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".284" = select  <8 x i1> %".283", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".282"
+  %".285" = fcmp ole <8 x float> %".282", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".286" = select  <8 x i1> %".285", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".282"
+  %".287" = inttoptr i64 %".3" to i64*
+  %".288" = load i64, i64* %".287"
+  %".289" = add i64 %".288", %".66"
+  %".290" = add i64 %".289", 0
+  %".291" = inttoptr i64 %".290" to <8 x float>*
+  store <8 x float> %".286", <8 x float>* %".291", align 4
+  %".293" = fadd contract <8 x float> %".88", %".281"
+  %".294" = fcmp olt <8 x float> %".293", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".295" = select  <8 x i1> %".294", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".293"
+  %".296" = fcmp ole <8 x float> %".293", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".297" = select  <8 x i1> %".296", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".293"
+  %".298" = add i64 %".3", 8
+  %".299" = inttoptr i64 %".298" to i64*
+  %".300" = load i64, i64* %".299"
+  %".301" = add i64 %".300", %".66"
+  %".302" = add i64 %".301", 0
+  %".303" = inttoptr i64 %".302" to <8 x float>*
+  store <8 x float> %".297", <8 x float>* %".303", align 4
   br label %"end.5"
 end.5:
-  %".302" = add i64 %".31", 1
+  %".306" = add i64 %".31", 1
   br label %"head.1"
 }
 

@@ -138,7 +138,7 @@ def _made(fn: Callable[..., Any], weights: Sequence[Any], options: Any) -> Any:
 
 def fresh(args: Sequence[Any], options: Any) -> Sequence[Any]:
     """Copies of the arguments where the call gives some of them away."""
-    if not (options.get("donate_argnums") or options.get("donate_argnames")):
+    if options.get("donate_argnums", ()) in ((), []) and not options.get("donate_argnames"):
         return args
     return [jax.tree.map(lambda x: jnp.array(x, copy=True) if isinstance(x, jax.Array) else x, a) for a in args]
 
