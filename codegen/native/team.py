@@ -60,6 +60,8 @@ from .words import (
 )
 
 POLITE_NS = 20_000  # of spinning before a thread offers its core to others
+LONGER = 16  # calls of which a part of so many is more than a team's own time to spin have their workers spin as long
+MOST_SPIN_NS = 1_000_000  # but no longer than this
 
 
 def wait_for(address, value, libc):
@@ -282,7 +284,8 @@ def look(team, ahead, index):
 @native(2)
 def worker(team, index):
     """A worker's life: wait for a call (spinning, then parked unless one is announced by PENDING), help with it, until
-    STOP. Before a call of a device it asks for what it reads in it.
+    STOP. Before a call of a device it asks for what it reads in it. Behind a long call the caller's code has left the
+    caches, so that the next one begins later; who is parked then is woken when its first steps are over.
 
     Spare workers, which calls of fewer threads than the team
     has do without, park too and are not woken for them: spinning, they would keep cores from others for nothing.
@@ -290,7 +293,7 @@ def worker(team, index):
     before = flush_denormals()
     libc = ld(team + Team.LIBC)
     clock = ld(libc + Libc.CLOCK)
-    seen, started = 0, now(clock)
+    seen, started, spin = 0, now(clock), 0
     ahead, coming, threads = scratch(AHEAD_WORDS), 0, 0
     st(ahead + Ahead.ITEMS, 0)
     while atomic_load(team + Team.STOP) == 0:
@@ -308,9 +311,10 @@ def worker(team, index):
             if waited > POLITE_NS:  # whoever has to run on this core need not wait for the end of a time slice
                 call1(ld(libc + Libc.YIELD), 0)
             spare = index >= atomic_load(team + Team.WORKERS)
-            if waited > ld(team + Team.SPIN_NS) and (spare or atomic_load(team + Team.PENDING) == 0):
+            if waited > max(0 if spare else spin, ld(team + Team.SPIN_NS)) and (spare or atomic_load(team + Team.PENDING) == 0):
                 rest(team, seen, spare, libc)
                 started = now(clock)
+        began = now(clock)
         seen, threads = atomic_load(team + Team.SEQ), 0
         if index < atomic_load(team + Team.WORKERS):
             atomic_add(team + Team.INSIDE, 1)
@@ -319,6 +323,7 @@ def worker(team, index):
                 run_steps(job, libc, index + 1)
             atomic_add(team + Team.INSIDE, -1)
             started = now(clock)
+            spin = min((started - began) // LONGER, MOST_SPIN_NS)
     restore_denormals(before)
     return 0
 

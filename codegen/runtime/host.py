@@ -73,7 +73,8 @@ def second_cache() -> int:
 
 
 class Team:
-    """Worker threads that help with every call; they spin for `SPIN_SECONDS` after one, then park.
+    """Worker threads that help with every call; they spin for `SPIN_SECONDS` after one, or longer behind a long one,
+    then park.
 
     Threads are made when a segment first wants them. A forked child starts without any and makes its own.
     With `cpus` every worker is pinned to one of these cores, and the calling thread does none of the work.
