@@ -311,7 +311,8 @@ def worker(team, index):
             if waited > POLITE_NS:  # whoever has to run on this core need not wait for the end of a time slice
                 call1(ld(libc + Libc.YIELD), 0)
             spare = index >= atomic_load(team + Team.WORKERS)
-            if waited > max(0 if spare else spin, ld(team + Team.SPIN_NS)) and (spare or atomic_load(team + Team.PENDING) == 0):
+            most = max(0 if spare else spin, ld(team + Team.SPIN_NS))
+            if waited > most and (spare or atomic_load(team + Team.PENDING) == 0):
                 rest(team, seen, spare, libc)
                 started = now(clock)
         began = now(clock)
