@@ -61,11 +61,9 @@ def test_several_sums_of_items_that_follow_each_other(monkeypatch: pytest.Monkey
     assert error(got, oracle(convolution(1), w, x)) < TOLERANCE
 
 
-def tiling_of(
-    channels: int, size: int, threads: int, kept: int, monkeypatch: pytest.MonkeyPatch
-) -> tuple[product._Tiling, set[int]]:
+def tiling_of(isa: Target, size: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> tuple[product._Tiling, set[int]]:
     """How a product is cut for a CPU that keeps so many bytes, and lines of the next panel that its kernels ask for."""
-    isa = dataclasses.replace(target(), kept=kept)
+    isa, channels = dataclasses.replace(isa, kept=kept), 256
     found, cut = list[product._Tiling](), product._cut
 
     def seen(*given: Any) -> product._Tiling:
@@ -75,28 +73,30 @@ def tiling_of(
     monkeypatch.setattr(product, "_cut", seen)
     w, x = array(1, 1, channels, channels, seed=1), array(1, size, size, channels, seed=2)
     _, graph = stages_of(convolution(1), w, x, weights=1)
-    segment = host.build(graph.program, threads, isa, pick=lambda groups, names, t: "direct", cut=split)
+    segment = host.build(graph.program, 3, isa, pick=lambda groups, names, t: "direct", cut=split)
     (step,) = (s for s in segment.steps if "gemm" in s.families)
     asked = {word.spec[-1] for word in step.words if isinstance(word, Kernel)}
     return found[-1], asked
 
 
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
 @pytest.mark.parametrize(("size", "kept", "shared"), [(14, 1 << 20, "weights"), (28, 1 << 14, "pixels")])
 def test_a_thread_has_the_items_that_read_the_same(
-    size: int, kept: int, shared: str, monkeypatch: pytest.MonkeyPatch
+    isa: Target, size: int, kept: int, shared: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neighbouring pixels and the same weights where all pixels stay in a cache, else neighbouring channels. Over the
     tiles that read a panel all of the next one is asked for, once.
     """
-    found, asked = tiling_of(256, size, 3, kept, monkeypatch)
+    found, asked = tiling_of(isa, size, kept, monkeypatch)
     chunks = -(-found.tiles // found.chunk)
     assert chunks > 1 and found.parts == (chunks if shared == "weights" else 1)
-    panels = {gemm.UNROLL * vectors * target().vl * 4 for _, vectors, _ in found.blocks}
+    panels = {gemm.UNROLL * vectors * isa.vl * 4 for _, vectors, _ in found.blocks}
     assert asked == {gemm.asked(nbytes, found.chunk * found.parts) for nbytes in panels} and 0 not in asked
 
 
-def test_items_of_many_sums_do_not_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+def test_items_of_many_sums_do_not_follow_each_other(isa: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them would bring the panels of the sums anew."""
-    monkeypatch.setattr(product, "PANEL_BYTES", 1 << 14)
-    found, _ = tiling_of(256, 14, 3, 1 << 20, monkeypatch)
+    monkeypatch.setattr(product, "PANEL_BYTES", 1 << 12)
+    found, _ = tiling_of(isa, 14, 1 << 20, monkeypatch)
     assert len(found.sums) > 1 and found.parts == 1

@@ -176,9 +176,9 @@ def _ask_beside(
 
 @contextlib.contextmanager
 def over_tiles(v: Builder, walk: ir.Value) -> Iterator[tuple[ir.Value, Callable[[int], ir.Value]]]:
-    """The tiles of some rows of an image, of which `walk` tells (see `Walk`). Yields the number of the present one in
-    its work item, and what says how many bytes on from the first tile's its addresses are: of `X`, `Y`, and the
-    operands from `OPERANDS` on.
+    """The tiles of some rows of an image, of which `walk` tells (see `Walk`). Yields the number of the present one
+    among those that read the same weights, and what says how many bytes on from the first tile's its addresses are: of
+    `X`, `Y`, and the operands from `OPERANDS` on.
     """
     count = v.ld64(walk, Walk.TILES)
     with v.loop(v.ld64(walk, Walk.LINES)) as line, v.loop(count) as tile:

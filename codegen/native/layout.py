@@ -222,7 +222,7 @@ class Walk(Numbers):
 
     LINES = 0  # rows of the image
     TILES = 1  # of each row
-    BEFORE = 2  # tiles of the work item that were done before
+    BEFORE = 2  # tiles before these that read the same weights, of this work item or of neighbouring ones
     STEPS = 3  # of X, of Y and of each operand, from here on: bytes from a row, and from a tile, to the next
 
 

@@ -287,8 +287,8 @@ def worker(team, index):
     STOP. Before a call of a device it asks for what it reads in it. Behind a long call the caller's code has left the
     caches, so that the next one begins later; who is parked then is woken when its first steps are over.
 
-    Spare workers, which calls of fewer threads than the team
-    has do without, park too and are not woken for them: spinning, they would keep cores from others for nothing.
+    Spare workers, which calls of fewer threads than the team has do without, park too and are not woken for them:
+    spinning, they would keep cores from others for nothing.
     """
     before = flush_denormals()
     libc = ld(team + Team.LIBC)
