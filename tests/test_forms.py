@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -208,44 +207,3 @@ def test_what_nobody_reads_is_not_written() -> None:
 def test_readers_share_a_form() -> None:
     _, segment = built(*CASES["twice"][:2], array(1, 9, 8, 8, low=-4, high=4), targets()[-1])
     assert max(map(len, written(segment))) == 1
-
-
-POOLS: dict[str, tuple[Any, float, dict[str, Any]]] = {
-    "max": (lax.max, -np.inf, {"window_dimensions": (1, 3, 3, 1), "window_strides": (1, 2, 2, 1), "padding": "SAME"}),
-    "sum": (lax.add, 0.0, {"window_dimensions": (1, 2, 3, 1), "window_strides": (1, 1, 2, 1), "padding": "VALID"}),
-    "wide": (lax.max, -np.inf, {"window_dimensions": (1, 7, 7, 1), "window_strides": (1, 7, 7, 1), "padding": "SAME"}),
-    "apart": (
-        lax.max,
-        -np.inf,
-        {
-            "window_dimensions": (1, 3, 2, 1),
-            "window_strides": (1, 1, 1, 1),
-            "padding": [(0, 0), (1, 0), (2, 1), (0, 0)],
-            "base_dilation": (1, 2, 3, 1),
-        },
-    ),
-}
-
-
-@BF16
-@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
-@pytest.mark.parametrize("name", POOLS)
-@pytest.mark.parametrize("channels", [16, 38, 64])
-def test_pools_of_large_images_read_bf16(isa: Target, name: str, channels: int) -> None:
-    """As the product before them writes them, pixels apart (64 channels) or side by side."""
-    reduce, start, how = POOLS[name]
-
-    def fn(ws: Any, x: Any) -> Any:
-        y = jax.nn.relu(conv(x.astype(jnp.bfloat16), ws[0]))
-        return fl(lax.reduce_window(y, start, reduce, **how))
-
-    weights, x = [jnp.asarray(array(3, 3, 8, channels, seed=1), jnp.bfloat16)], array(2, 15, 13, 8, seed=2)
-    words = lambda segment: (w for s in segment.steps if "pool" in s.families for w in s.words)
-    read = lambda segment: [w.spec[3] for w in words(segment) if hasattr(w, "spec")]
-    got, segment = built(fn, weights, x, dataclasses.replace(isa, kept=64))
-    want, near = built(fn, weights, x, dataclasses.replace(isa, kept=1 << 24))
-    assert read(segment) == ["bfloat16"] and read(near) == ["float32"]
-    if reduce is lax.max:  # which is the same before rounding as behind it
-        np.testing.assert_array_equal(got, want.astype(jnp.bfloat16).astype(np.float32))
-    there = np.isfinite(want)  # a window without an element has none
-    assert error(got[there], want[there]) < 2**-7 and (got[~there] == want[~there]).all()

@@ -158,17 +158,16 @@ Across = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]  # (address of a l
 
 @family("pool")
 def pool(name: str, key: Spec, target: Target) -> str:
-    """("pool", reduction, (window, stride, pixels), dtype) or ("pool", reduction, "spread", dtype): one output row [w,
-    c]; windows are clipped at the border, so no halo is read. Those that are whole along W, of so many columns and so
-    far apart, are taken `pixels` at a time and share the columns that they read (0 pixels: none is). The image is
-    stored as `dtype`.
+    """("pool", reduction, (window, stride, pixels)) or ("pool", reduction, "spread"): one output row [w, c]; windows
+    are clipped at the border, so no halo is read. Those that are whole along W, of so many columns and so far apart,
+    are taken `pixels` at a time and share the columns that they read (0 pixels: none is).
 
     Operands: x (image [d, h, w, c]), y (row). Loops end in (D, H of the output). Words: OW, C, y pixel step, then
     (window, stride, padding, input size, step) of D, H and W; then the first whole window along W and the end of them,
     or with "spread" the distance of two elements of the image in each dimension, between which there is nothing. Steps
     are bytes.
     """
-    _, kind, how, dtype = key
+    _, kind, how = key
     start, combine = REDUCE[kind]
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
@@ -196,22 +195,20 @@ def pool(name: str, key: Spec, target: Target) -> str:
 
         def across(line: ir.Value, a: list[ir.Value]) -> list[ir.Value]:
             with v.carry(wn, a) as (k, a, inner):
-                inner([combine(v, a[0], v.load_stored(v.add(line, v.b.mul(k, dims[2][4])), dtype))])
+                inner([combine(v, a[0], v.load(v.add(line, v.b.mul(k, dims[2][4]))))])
             return v.carried
 
-        at = lambda offset: v.add(corner, along(v, dtype, offset))
-        vectors(v, channels, lambda offset: v.store(rows(at(offset), 1, across)[0], v.add(out, offset)))
+        vectors(v, channels, lambda offset: v.store(rows(v.add(corner, offset), 1, across)[0], v.add(out, offset)))
 
     def whole(window: int, stride: int, p: ir.Value, n: int) -> None:
         column = v.b.sub(v.mul(p, stride), dims[2][2])
         corner, out = v.add(plane, v.b.mul(column, dims[2][4])), v.add(y, v.b.mul(p, ystep))
 
         def across(line: ir.Value, a: list[ir.Value]) -> list[ir.Value]:
-            column = lambda c: v.load_stored(v.add(line, v.mul(dims[2][4], c)), dtype)
-            return [combine(v, so_far, column(c)) for c, so_far in enumerate(a)]
+            return [combine(v, so_far, v.load(v.add(line, v.mul(dims[2][4], c)))) for c, so_far in enumerate(a)]
 
         def body(offset: ir.Value) -> None:
-            columns = rows(v.add(corner, along(v, dtype, offset)), (n - 1) * stride + window, across)
+            columns = rows(v.add(corner, offset), (n - 1) * stride + window, across)
             with v.stored_together():
                 for q in range(n):
                     total = functools.reduce(functools.partial(combine, v), columns[q * stride : q * stride + window])

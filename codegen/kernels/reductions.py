@@ -13,7 +13,6 @@ from ..segment.steps import Kernel
 from ..segment.storage import Operand, Storage
 from . import elementwise
 from .columns import sweep
-from .pairs import BF16, elements
 
 PIXELS = 4  # of a pooling window that are made together
 SUMS, LEAST_SUMS = {16: 24}, 12  # columns of their windows that registers hold: of vectors of so many lanes, of others
@@ -44,9 +43,6 @@ def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     s, y = ctx.storage(x), ctx.output(op.out)
     if s.strides[-1] != 4:
         s = elementwise.dense(ctx, s)
-    large, rounds = 4 * x.size > ctx.threads * ctx.target.kept, ctx.target.unit(BF16, "gemm") is not None
-    if x.dtype == BF16 and large and rounds:  # in one instruction; what caches keep is read in fewer as f32
-        s = elements(ctx, s, BF16) or s
     fill = (1,) * (5 - len(window))
     zero = (0,) * len(fill)
     dims = zip(
@@ -68,7 +64,7 @@ def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     pixels = min(end - first, PIXELS, max((SUMS.get(ctx.target.vl, LEAST_SUMS) - width) // stride + 1, 0))
     operands = [(s, (s.strides[0], 0, 0), 0), (y, (y.strides[0], ystrides[0], ystrides[1]), 0)]
     how = "spread" if spread else (width, stride, pixels) if pixels else (0, 0, 0)
-    kernel = Kernel(("pool", primitive(op).combine, how, s.narrow or "float32"))
+    kernel = Kernel(("pool", primitive(op).combine, how))
     rows = math.prod((y.shape[0], *oshape[:2]))
     chunk = max(1, min(-(-rows // (4 * ctx.threads)), 64))
     units = math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl)
