@@ -162,7 +162,7 @@ def gemm_driver(params, bufs, lo, hi, who):
                     lines = min(same // count, par(params, Gemm.OH) - ld(at + 8))
                 st(walk + 8 * Walk.LINES, lines)
                 st(walk + 8 * Walk.TILES, count)
-                st(walk + 8 * Walk.BEFORE, t - t0 // (parts * chunk) * (parts * chunk))
+                st(walk + 8 * Walk.BEFORE, t % (parts * chunk))
                 pixel_rows(params, bufs, Gemm.X, at, rows, group * par(params, Gemm.X_GROUP), xs)
                 pixel_rows(params, bufs, Gemm.Y, at, rows, group * par(params, Gemm.Y_GROUP) + channel * 4, ys)
                 if first or final:  # sums may begin with an operand
