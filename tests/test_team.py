@@ -159,6 +159,18 @@ def test_a_forked_child_works_without_the_parents_threads() -> None:
 
 
 def test_soak() -> None:
+    """In a process of its own, whose memory no other test's threads take or give back meanwhile."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from tests.test_team import soak; soak()"],
+        timeout=180,
+        capture_output=True,
+        text=True,
+        cwd=os.path.dirname(os.path.dirname(__file__)),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def soak() -> None:
     """40,000 calls: no thread more, no memory more, the same result to the last bit."""
     fast, x = _bound(threads=2), array(3, 40)
     want = np.asarray(fast(x))
