@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 import xcoexec
-from xcoexec.codegen.kernels import conv, winograd, winograd_gradient, winograd_steps
+from xcoexec.codegen.kernels import conv, winograd, winograd_gradient, winograd_ways
 from xcoexec.codegen.kernels.block_shapes import measured_shapes
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment import choice
@@ -105,7 +105,7 @@ def test_winograd_makes_weights_where_they_are_used(
     isa: Target, how: str, gradient: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Work items of some channels, the last of fewer; what is summed comes in parts, the last one smaller."""
-    monkeypatch.setattr(winograd_steps, "FAR_BYTES", 0)
+    monkeypatch.setattr(winograd_ways, "FAR_BYTES", 0)
     c, oc = (139, 70) if gradient else (70, 139)
     k, x, e, b = array(3, 3, c, oc, seed=1), array(2, 5, 6, 70), array(2, 5, 6, 139, seed=2), array(139, seed=3)
     like = jnp.zeros(e.shape)

@@ -16,7 +16,7 @@ from ..segment.context import Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from ..target import MatrixUnit
-from . import across, winograd, winograd_steps
+from . import across, winograd, winograd_ways
 from .block_shapes import block_shape
 from .conv_weights import by_result, conv_weights
 from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
@@ -87,7 +87,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     elif how == "direct":
         _conv(ctx, walked, w, geo.groups, y, floats, unit=unit)
     else:
-        winograd_steps.winograd(ctx, walked, w, y, floats, int(how[-1]))
+        winograd_ways.winograd(ctx, walked, w, y, floats, int(how[-1]))
     if not nhwc:
         order = [(geo.result[0], *geo.result[2:], geo.result[1]).index(d) for d in range(rank + 2)]
         copy(ctx, y, final, tuple(y.strides[i] for i in order))

@@ -186,12 +186,12 @@ class Builder:
             found.append(self.b.fsub(self.floats(bits), self.const(2.0**23 + 8 * factor)))
         return found
 
-    def prefetch(self, addr: ir.Value, cache: int = 3) -> None:
-        """Asks for a cache line that is read soon; any address is allowed. `cache` as LLVM has it: 3 the first one, 2
-        the second one.
+    def prefetch(self, addr: ir.Value, cache: int = 3, written: bool = False) -> None:
+        """Asks for a cache line that is read, or `written`, soon; any address is allowed. `cache` as LLVM has it: 3 the
+        first one, 2 the second one.
         """
-        arguments = (self.ptr(addr, ir.IntType(8)), ir.Constant(I32, 0), ir.Constant(I32, cache), ir.Constant(I32, 1))
-        self.call("llvm.prefetch.p0", ir.VoidType(), *arguments)
+        how = (ir.Constant(I32, n) for n in (int(written), cache, 1))
+        self.call("llvm.prefetch.p0", ir.VoidType(), self.ptr(addr, ir.IntType(8)), *how)
 
     def store(self, value: ir.Value, addr: ir.Value, streamed: bool = False) -> None:
         """Stores a vector of f32 at any address; masked-out lanes are not written. A `streamed` whole vector goes past

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -211,10 +212,11 @@ def weights_kernel(name: str, key: Spec, target: Target) -> str:
 
 @family("winograd_input")
 def input_kernel(name: str, key: Spec, target: Target) -> str:
-    """("winograd_input", m): B' d B of one tile [m + 2, m + 2, c]. Operands: x, data. Words: x row step, x pixel step,
-    step between positions (bytes), channels.
+    """("winograd_input", m, asks): B' d B of one tile [m + 2, m + 2, c]; with `asks` for the pixels of the tile after
+    the next one, besides the rows that the tiles above read. Operands: x, data. Words: x row step, x pixel step, step
+    between positions (bytes), channels.
     """
-    m = key[1]
+    _, m, asks = key
     n, bt = m + R - 1, matrices(m).bt
     v = Builder(name, 3, target.vl)
     where, _, words = v.args
@@ -223,6 +225,8 @@ def input_kernel(name: str, key: Spec, target: Target) -> str:
 
     def body(offset: ir.Value) -> None:
         columns = []
+        for i, j in itertools.product(range(R - 1, n), range(m)) if asks else ():
+            v.prefetch(v.add(x, offset, v.mul(row, i), v.mul(pixel, n + m + j)))
         for j in range(n):
             at = v.add(x, offset, v.mul(pixel, j))
             columns.append(transform(v, bt, [v.load(v.add(at, v.mul(row, i))) for i in range(n)]))
@@ -236,14 +240,14 @@ def input_kernel(name: str, key: Spec, target: Target) -> str:
 
 @family("winograd_output")
 def output_kernel(name: str, key: Spec, target: Target) -> str:
-    """("winograd_output", m, expr, kinds): A' M A of one tile [m, m, c] and the epilogue, cut off at the border of the
-    result.
+    """("winograd_output", m, expr, kinds, asks): A' M A of one tile [m, m, c] and the epilogue, cut off at the border
+    of the result; with `asks` for the place of the next tile's.
 
     Operands: products, y, the epilogue's, of which those that are `Written` are forms of the result. Loops end in (tile
     row, tile column). Words: step between positions, OH, OW, channels, y row step, y pixel step, then row and pixel
     step of each epilogue operand. Steps are bytes.
     """
-    _, m, expr, kinds = key
+    _, m, expr, kinds, asks = key
     n, at = m + R - 1, matrices(m).at
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
@@ -258,6 +262,8 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
 
     def body(offset: ir.Value) -> None:
         half = []
+        for i, j in itertools.product(range(m), range(m)) if asks and stores_result(kinds) else ():
+            v.prefetch(v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, m + j)), written=True)
         for j in range(n):
             half.append(transform(v, at, [v.load(v.add(products, offset, v.mul(step, i * n + j))) for i in range(n)]))
         shared = {k: read_operand(v, kind, bases[k], offset) for k, kind in enumerate(kinds) if kind in ("c", "p")}

@@ -39,7 +39,8 @@ def winograd_gradient(
     """
     gradient = gradient.of_axes(5)
     tiles, ones = Tiles(m, *gradient.shape[:4]), (1, 1)
-    data = transformed_image(ctx, tiles, Walk(image, (R, R), ones, ones, geo.padding).along(3))
+    walk = Walk(image, (R, R), ones, ones, geo.padding).along(3)
+    data = transformed_image(ctx, tiles, (walk.image, walk.image.strides, walk.origin()), image.shape[-1])
     sides = _sides(data, _transformed_gradient(ctx, tiles, gradient), tiles, image.shape[-1], geo.channels)
     axes = (*geo.result[2:], geo.result[0], geo.result[1])
     tail = epilogue(ctx, op, rest) if axes[-1] == len(axes) - 1 else None

@@ -1,41 +1,31 @@
-"""Steps of Winograd's convolution: transform of the image, a product for each position of a tile, transform back.
-
-Weights that are known are transformed when they are packed. Those that arrive with the call are transformed by steps;
-where they are many and tiles are few, transformed weights (4 times as large with the larger tiles) never leave the L2
-cache of a core: each work item makes them for some channels, part after part of what is summed.
+"""Steps of Winograd's convolution: transform of the image, transform back, and that of weights that arrive with the
+call; those that are known are transformed when they are packed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ..program import Value
-from ..rules.expressions import COPY, Expr
+from ..rules.expressions import Expr
 from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
-from ..segment.storage import Buffer, Operand, Storage, dense_strides, grown
-from ..segment.strips import add_strips
-from .block_shapes import block_shape
-from .depthwise import Walk
+from ..segment.storage import Operand, Storage, dense_strides
 from .elementwise import nest
 from .forms import PassMaker, written
 from .gemm import Written
 from .lanes import Lane, Product, operand_kind
 from .panels import Filters, packed
-from .product import Epilogue, add_gemm, pack_panels, panel_bytes
+from .product import Epilogue, pack_panels, panel_bytes
 from .winograd import R, matrices
 
 LINE, SETS = 64, 4096  # bytes of a cache line; places this far apart fall into the same set of an L1 cache
 ALONE = 1 << 17  # multiplications of a product that OpenBLAS, whose bound is twice as high, computes in one thread
 INNER = 1 << 11  # weights that a kernel transforms in one call
-DEPTH = 64  # channels of the image whose transformed weights a work item makes at a time
-MADE_BYTES = 5 << 16  # products of a work item that makes its weights: they stay in L2 beside these
-FAR_BYTES = 1 << 22  # transformed weights from this size on leave the L2 caches
-ADDED: Expr = (("in", 0), ("in", 1), ("add", 0, 1))
 
 
 def apart(nbytes: int) -> int:
@@ -92,58 +82,28 @@ class Tiles:
         return max(1, min(self.loops[-1], -(-self.count // (4 * ctx.threads))))
 
 
-def winograd(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, m: int) -> None:
-    """Appends input transform, (m + 2)**2 products and output transform, which writes y [n, (d,) h, w, c]; for weights
-    that arrive with the call also their transform. Along d transformed planes of the image are added up as a product
-    adds its taps.
-    """
-    geo, y = geo.along(3), y.of_axes(5)
-    tail = dataclasses.replace(tail, operands=tuple((s, grown(walk, 5, 0), at) for s, walk, at in tail.operands))
-    taps, stride, reach = geo.window[0], geo.strides[0], geo.dilation[0]
-    n, planes, *plane = y.shape[:-1]
-    tiles, channels, c_in = Tiles(m, *y.shape[:4]), y.shape[-1], geo.image.shape[-1]
-    data = transformed_image(ctx, Tiles(m, n, (planes - 1) * stride + (taps - 1) * reach + 1, *plane), geo)
-    vectors, nbytes = _narrow(ctx, tiles, channels), 4 * tiles.positions * taps * c_in * channels
-    if w.source is not None and vectors >= 2 and nbytes >= FAR_BYTES and taps == stride == 1:
-        return _by_channels(ctx, tiles, data, w, y, tail, vectors * ctx.target.vl)
-    image, between, _, row = data.pixels
-    pixels = (n, planes, 1, tiles.count // (n * planes))
-    g = Product(pixels, tuple(t * reach * between for t in range(taps)), c_in, channels, tiles.positions)
-    data = dataclasses.replace(data, pixels=(image, stride * between, 0, row))
-    shape = block_shape(ctx.target, tiles.count, channels, depth=g.depth)
-    sums = tiles.made(ctx, channels)
-    weights, spacing = _weights(ctx, g, w, m, shape[1])
-    add_gemm(ctx, g, data, weights, sums, COPY, [], shape, spacing=spacing)
-    return _result(ctx, tiles, sums, y, tail)
-
-
-def _narrow(ctx: Context, tiles: Tiles, channels: int) -> int:
-    """Vectors of channels whose products stay in L2, few enough that every thread gets several work items."""
-    most = MADE_BYTES // (tiles.positions * tiles.count * 4 * ctx.target.vl)
-    return min(most, channels // (2 * ctx.threads * ctx.target.vl))
-
-
-def transformed_image(ctx: Context, tiles: Tiles, geo: Walk) -> Lane:
-    """Appends the transform of the image's tiles."""
-    image, c_in = geo.image, geo.image.shape[-1]
+def transformed_image(ctx: Context, tiles: Tiles, image: Operand, c_in: int, asks: bool = False) -> Lane:
+    """Appends the transform of tiles of an image [n, d, h, w, c_in]; `asks`: for what comes from beyond the caches."""
+    storage, strides, offset = image
     data = tiles.made(ctx, c_in)
-    operands: list[Operand] = [
-        (image, tiles.pixels(image.strides), geo.origin()),
-        (at_ref(data.ref), tiles.rows(data), 0),
-    ]
-    words = [*image.strides[2:4], data.group, c_in]
+    operands: list[Operand] = [(storage, tiles.pixels(strides), offset), (at_ref(data.ref), tiles.rows(data), 0)]
+    words = [*strides[2:4], data.group, c_in]
     work = tiles.positions * -(-c_in // ctx.target.vl)
-    nest(ctx, Kernel(("winograd_input", tiles.m)), words, tiles.loops, operands, 1, tiles.per_item(ctx), work)
+    nest(ctx, Kernel(("winograd_input", tiles.m, asks)), words, tiles.loops, operands, 1, tiles.per_item(ctx), work)
     return data
 
 
-def _result(ctx: Context, tiles: Tiles, sums: Lane, y: Storage, tail: Epilogue) -> None:
-    """Appends the transform of the products, which writes the result, and forms of it where readers ask for them."""
+#: appends the one step that writes the result of an epilogue, and forms of it at places
+Ending = Callable[[Epilogue, tuple[Written, ...], Sequence[Operand]], None]
+
+
+def written_with_forms(ctx: Context, y: Storage, tail: Epilogue, ending: Ending) -> None:
+    """Appends the step that writes y, and forms of it where readers ask for them."""
     number = len(ctx.steps)
 
     def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
         expr, besides, to = written(expr, results, outs, forms)
-        _transformed_back(ctx, tiles, sums, y, dataclasses.replace(tail, expr=expr), besides, to)
+        ending(dataclasses.replace(tail, expr=expr), besides, to)
 
     root = len(tail.expr) - 1
     again(tail.expr, (root,), [(y, y.strides, 0)], ())
@@ -151,23 +111,26 @@ def _result(ctx: Context, tiles: Tiles, sums: Lane, y: Storage, tail: Epilogue) 
     ctx.makers.note(number, maker)
 
 
-def _transformed_back(
+def transformed_back(
     ctx: Context,
     tiles: Tiles,
     sums: Lane,
     y: Storage,
     tail: Epilogue,
-    forms: tuple[Written, ...],
-    to: Sequence[Operand],
+    forms: tuple[Written, ...] = (),
+    to: Sequence[Operand] = (),
+    asks: bool = False,
 ) -> None:
-    """As `_result`, the step alone; `forms` of the result are written `to` places."""
+    """Appends the transform of the products, which writes y and `forms` of it `to` places; `asks`: as
+    `transformed_image` has it.
+    """
     channels, others = y.shape[-1], (*tail.operands, *to)
     kinds = (*(operand_kind(walk[:-1], walk[-1]) for _, walk, _ in tail.operands), *forms)
     operands: list[Operand] = [(at_ref(sums.ref), tiles.rows(sums), 0), (y, tiles.pixels(y.strides), 0)]
     operands += [(s, tiles.pixels(walk), offset) for s, walk, offset in others]
     words = [sums.group, tiles.h, tiles.w, channels, *y.strides[2:4]]
     words += [step for _, walk, _ in others for step in walk[2:4]]
-    kernel = Kernel(("winograd_output", tiles.m, tail.expr, kinds))
+    kernel = Kernel(("winograd_output", tiles.m, tail.expr, kinds, asks))
     work = tiles.positions * -(-channels // ctx.target.vl)
     nest(ctx, kernel, words, tiles.loops, operands, 1, tiles.per_item(ctx), work, forms=len(forms))
 
@@ -177,13 +140,13 @@ def at_ref(ref: Ref) -> Storage:
     return Storage(ref.buffer, ref.offset, (), (), ())
 
 
-def _weights(ctx: Context, g: Product, w: Filters, m: int, nv: int) -> tuple[Ref, int]:
+def weights_of(ctx: Context, g: Product, w: Filters, m: int, nv: int) -> tuple[Ref, int]:
     """Panels of the transformed weights G g G', one group a position, and the bytes from one to the next."""
     vl, value, axes = ctx.target.vl, w.value, w.axes
     if w.source is not None:
         *taps, down, across, inner, channels = w.dims()
         panels = packed(ctx, w.start(), [down, across], [*taps, inner], channels, nv)
-        return _transformed(ctx, panels, m, panel_bytes(g, vl, nv))
+        return transformed_weights(ctx, panels, m, panel_bytes(g, vl, nv))
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
         by_tap = np.transpose(consts[value], axes).reshape(len(g.taps), R * R, g.run, g.channels)
@@ -209,7 +172,7 @@ def one_thread(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return out
 
 
-def _transformed(ctx: Context, taps: Ref, m: int, nbytes: int) -> tuple[Ref, int]:
+def transformed_weights(ctx: Context, taps: Ref, m: int, nbytes: int) -> tuple[Ref, int]:
     """Appends the transform of weights that arrive with the call, of which each tap has panels of `nbytes`: panels by
     position, and the bytes from one to the next.
     """
@@ -219,34 +182,3 @@ def _transformed(ctx: Context, taps: Ref, m: int, nbytes: int) -> tuple[Ref, int
     loops, each = (-(-nbytes // (4 * INNER)),), min(INNER, nbytes // 4) // ctx.target.vl
     nest(ctx, Kernel(("winograd_weights", m)), [nbytes, spacing, 4 * INNER], loops, operands, 1, 1, n2 * each)
     return Ref(out.buffer, out.offset), spacing
-
-
-def _by_channels(ctx: Context, tiles: Tiles, data: Lane, w: Filters, y: Storage, tail: Epilogue, width: int) -> None:
-    """Appends products and output transform in work items of `width` channels, each of which makes the transformed
-    weights that it needs, `DEPTH` channels of the image at a time."""
-    *_, down, along, (c_in, step), (channels, across) = w.dims()
-    window = [down, along]
-    storage, _, at = w.start()
-    sources = [data.ref, Ref(storage.buffer, storage.offset + at), Ref(y.buffer, y.offset)]
-    sources += [Ref(s.buffer, s.offset + offset) for s, _, offset in tail.operands]
-    pixels = (tiles.batch, tiles.planes, 1, tiles.count // (tiles.batch * tiles.planes))
-    shifts = (0, across, y.strides[-1], *(strides[-1] for _, strides, _ in tail.operands))
-    firsts = range(0, channels, width)
-
-    def lower(strip: Context, n: int, buffers: Sequence[Buffer]) -> None:
-        from_data, from_weights, to, *others = buffers
-        sums, shape = tiles.made(strip, n), block_shape(strip.target, tiles.count, n, depth=min(DEPTH, c_in))
-        for first in range(0, c_in, DEPTH):
-            g = Product(pixels, (0,), min(DEPTH, c_in - first), n, tiles.positions)
-            start = (at_ref(Ref(from_weights, 0)), (), first * step)
-            taps = packed(strip, start, window, [(g.run, step)], (n, across), shape[1])
-            made, spacing = _transformed(strip, taps, tiles.m, panel_bytes(g, strip.target.vl, shape[1]))
-            x = dataclasses.replace(data, ref=Ref(from_data, 4 * first))
-            expr, before = (ADDED, [sums]) if first else (COPY, [])
-            add_gemm(strip, g, x, made, sums, expr, before, shape, spacing=spacing)
-        operands = tuple((at_ref(Ref(b, 0)), s, 0) for b, (_, s, _) in zip(others, tail.operands, strict=True))
-        part = Storage(to, 0, (*y.shape[:-1], n), y.strides, ((0, 0),) * len(y.shape))
-        _result(strip, tiles, sums, part, dataclasses.replace(tail, operands=operands))
-
-    pieces = [(min(width, channels - c), tuple(c * s for s in shifts)) for c in firsts]
-    add_strips(ctx, sources, y.buffer, pieces, lower)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from ..native import layout as abi
 from ..program import Group, Program, Unsupported, Value, external
@@ -17,6 +18,7 @@ from .context import Context, Packer, Pick
 from .steps import Nested, Ref, Step, Word
 from .storage import Buffer, Storage, place
 
+Of = TypeVar("Of", bound=Hashable)
 STRIPS = "strips"  # their name in reports
 # of one operation each: its primitive, the shapes that it reads, its result's, its parameters
 Form = tuple[tuple[str, tuple[tuple[int, ...], ...], tuple[int, ...], str], ...]
@@ -100,7 +102,7 @@ def append(
         chosen.append(part.form)
         if part.form not in forms:
             forms[part.form] = _built(_Strip(ctx, part.program, buffers, pick, fuses), places)
-    _step(ctx, buffers, forms, chosen, out.buffer, len(groups), name)
+    _step(ctx, buffers, forms, chosen, [out.buffer], len(groups), name)
 
 
 def _built(strip: _Strip, places: Mapping[Value, Storage]) -> _Built:
@@ -115,13 +117,13 @@ def _built(strip: _Strip, places: Mapping[Value, Storage]) -> _Built:
 def add_strips(
     ctx: Context,
     sources: Sequence[Ref],
-    out: Buffer,
-    pieces: Sequence[tuple[int, tuple[int, ...]]],
-    lower: Callable[[Context, int, Sequence[Buffer]], None],
+    outs: Sequence[Buffer],
+    pieces: Sequence[tuple[Of, tuple[int, ...]]],
+    lower: Callable[[Context, Of, Sequence[Buffer]], None],
 ) -> None:
     """Appends one step whose work items are steps of their own, which one thread runs one after the other: those that
-    `lower(ctx, form, sources)` appends, once for each form. They write to `out`, which is one of the sources. `pieces`:
-    the form of each work item, and how many bytes from its begin it has each source.
+    `lower(ctx, form, sources)` appends, once for each form. They write to `outs`, which are among the sources.
+    `pieces`: the form of each work item, and how many bytes from its begin it has each source.
     """
     buffers = _Buffers()
     forms: dict[Hashable, _Built] = {}
@@ -131,7 +133,7 @@ def add_strips(
             strip = _Strip(ctx, Program((), (), (), ()), buffers)
             lower(strip, form, inner)
             forms[form] = _Built(tuple(strip.steps), *place(lifetimes(strip.steps)))
-    _step(ctx, buffers, forms, [form for form, _ in pieces], out, 1)
+    _step(ctx, buffers, forms, [form for form, _ in pieces], outs, 1)
 
 
 def _distinct(before: Sequence[Group], last: Group) -> tuple[Group, dict[Value, Value]]:
@@ -239,7 +241,7 @@ def _step(
     buffers: _Buffers,
     forms: Mapping[Hashable, _Built],
     chosen: Sequence[Hashable],
-    out: Buffer,
+    outs: Sequence[Buffer],
     span: int,
     name: str = STRIPS,
 ) -> None:
@@ -257,5 +259,7 @@ def _step(
         rows += [nested[key], *(shift.get(number, shift.get(0, 0)) for shift in buffers.shifts)]
     sources = abi.STRIP_WORDS
     words: list[Word] = [n, sources, sources + 2 * n, Ref(scratch, 0), base, *buffers.sources, *rows]
-    reads = [r.buffer for r in buffers.sources if r.buffer is not out]
-    ctx.add("strips", words, len(chosen), [*reads, scratch], [out, scratch], span)
+    calls = sum(step.calls for key in chosen for step in forms[key].steps)
+    units = sum(step.units for key in chosen for step in forms[key].steps)
+    reads = [r.buffer for r in buffers.sources if r.buffer not in outs]
+    ctx.add("strips", words, len(chosen), [*reads, scratch], [*outs, scratch], span, calls=calls, units=units)
