@@ -99,25 +99,28 @@ def _is_grouped(op: Op) -> bool:
     return conv is not None and conv.groups > 1
 
 
+def _by_vectors(op: Op, target: Target) -> bool:
+    """Whether it reads bf16 that vectors multiply: one step writes such an image as the next one reads it, strips,
+    measured alone, as f32, which takes longer than they save. Tiles, which compute so much faster, gain by strips none
+    the less.
+    """
+    unit = target.unit("bfloat16") if op.ins[0].dtype == "bfloat16" else None
+    return unit is not None and unit.step == 1
+
+
 def _bottleneck(groups: Sequence[Group], target: Target) -> bool:
     a, b, c = (g.anchor for g in groups)
-    return _is_pointwise(a) and _is_grouped(b) and _is_pointwise(c)
+    return _is_pointwise(a) and _is_grouped(b) and _is_pointwise(c) and not _by_vectors(a, target)
 
 
 def _separable(groups: Sequence[Group], target: Target) -> bool:
-    """Not of bf16 that vectors multiply: the step before writes such an image as bf16, for strips as f32, which takes
-    longer than they save. Tiles, which compute so much faster, gain by strips none the less.
-    """
     a, b = (g.anchor for g in groups)
-    if not (_is_grouped(a) and _is_pointwise(b)):
-        return False
-    unit = target.unit("bfloat16") if a.ins[0].dtype == "bfloat16" else None
-    return unit is None or unit.step > 1
+    return _is_grouped(a) and _is_pointwise(b) and not _by_vectors(a, target)
 
 
 def _expanded(groups: Sequence[Group], target: Target) -> bool:
     a, b = (g.anchor for g in groups)
-    return _is_pointwise(a) and _is_grouped(b)
+    return _is_pointwise(a) and _is_grouped(b) and not _by_vectors(a, target)
 
 
 def _attention(groups: Sequence[Group], target: Target) -> bool:
