@@ -135,6 +135,26 @@ def test_static_and_keyword_arguments() -> None:
     np.testing.assert_allclose(np.asarray(g(w, x, power=3)), np.asarray(f(w, x, 3)), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "options", [{"strategy": "host"}, {"plan": xcoexec.Plan.uniform(1.0)}, {"wait": True}], ids=str
+)
+def test_a_keyword_argument_is_one_argument(options: Any) -> None:
+    """Weights and a state that comes back are one tree, given by its name: none of its leaves is a weight, or all."""
+
+    def f(v: Any, x: Any) -> Any:
+        y = x @ v["params"]["w"]
+        old, mean = v["state"], y.mean(0)
+        return y - mean, {"mean": 0.9 * old["mean"] + 0.1 * mean, "var": 0.9 * old["var"] + 0.1 * (y * y).mean(0)}
+
+    v = {"params": {"w": array(8, 16)}, "state": {"mean": jnp.zeros(16), "var": jnp.ones(16)}}
+    x, g = array(4, 8), xcoexec.jit(f, strict=True, **options)
+    for _ in range(3):
+        got, want = g(v=v, x=x), f(v=v, x=x)
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-6)
+    assert g.report(v=v, x=x).ran == "xco" or "wait" in options
+
+
 def test_donation() -> None:
     w = array(8, 8)
     f = xcoexec.jit(lambda w, x: x @ w + 1, strategy="host", strict=True, donate_argnums=1)

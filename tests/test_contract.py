@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import gc
+import importlib.metadata
 import inspect
 import os
 import pickle
@@ -30,7 +31,7 @@ from jax.interpreters import mlir
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import xcoexec
-from xcoexec import BindError, CoexecWarning
+from xcoexec import BindError, CoexecWarning, guard
 from xcoexec.api.signature import Keys, leaf_key
 
 from .support import array
@@ -936,3 +937,11 @@ def test_values_of_a_trace_that_has_ended(strategy: str) -> None:
         with pytest.raises(jax.errors.UnexpectedTracerError):
             f(state, seen[0])
     assert "fallback" not in f.report(state, x).why
+
+
+def test_a_failure_is_reported_by_a_copy_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert "planning: TypeError: got x (this is an error of xcoexec" in guard.Failed("planning", TypeError("got x")).why

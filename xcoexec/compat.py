@@ -217,10 +217,12 @@ _core: Any = jax._src.core  # type: ignore[attr-defined]
 
 
 def versions() -> str:
-    """What an error report should name: the versions of this library, of JAX and of Python. Raises
-    `PackageNotFoundError` where this library is not installed.
-    """
-    return f"xcoexec {importlib.metadata.version('xcoexec')}, jax {jax.__version__}, Python {platform.python_version()}"
+    """What an error report should name: the versions of this library, of JAX and of Python."""
+    try:
+        own = importlib.metadata.version("xcoexec")
+    except importlib.metadata.PackageNotFoundError:  # a copy of the folder, which nobody installed
+        own = "(not installed)"
+    return f"xcoexec {own}, jax {jax.__version__}, Python {platform.python_version()}"
 
 
 #: what `jax.jit` keys its programs by, besides their arguments

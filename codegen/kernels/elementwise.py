@@ -120,7 +120,11 @@ def compute_all(
     operands: Sequence[Operand],
     shape: tuple[int, ...],
 ) -> None:
-    """As `compute`, of several results at once: `outs[i]` is node number `results[i]` of the expression."""
+    """As `compute`, of several results at once: `outs[i]` is node number `results[i]` of the expression. Nothing for a
+    shape of no elements.
+    """
+    if not math.prod(shape):
+        return
     again = lambda expr, results, outs, forms: _pass(ctx, expr, results, outs, operands, shape, forms)
     known, before = followed(ctx, expr, operands, shape), len(ctx.steps)
     again(expr, results, outs, ())

@@ -60,8 +60,12 @@ def lower_group(ctx: Context, group: Group) -> None:
 
 
 def _lower(ctx: Context, group: Group) -> None:
-    """Its steps, its results where the context says."""
+    """Its steps, its results where the context says; none for results of no elements."""
     anchor, tail = group.anchor, group.tail
+    if not any(v.size for v in group.outs):
+        for v in group.outs:
+            ctx.output(v)
+        return
     # it reads what the others make: all of them are one expression; a contraction follows them itself
     last = bool(tail) and anchor.out is group.out and not primitive(anchor).contraction
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..program import Literal, Op, Unsupported, Value, kind
@@ -128,11 +129,13 @@ def _read(ctx: Context, v: Value | Literal, rows: tuple[int, ...] = ()) -> Stora
 
 def _shifted(ctx: Context, s: Storage, y: Storage, starts: Sequence[Value | Literal], move_source: bool) -> None:
     """Copies a block whose place in the source (a slice) or the target (an update) is only known at the call; places
-    are clamped.
+    are clamped. Nothing for a block of no elements.
     """
     if any(isinstance(i, Value) and i.dtype != "int32" for i in starts):
         raise Unsupported(f"a dynamic slice at {[i.dtype for i in starts]}")
     block, large = (y, s) if move_source else (s, y)
+    if not math.prod(block.shape):
+        return
     offset, where, extra = 0, [], []
     for n, m, step, i in zip(block.shape, large.shape, large.strides, starts, strict=True):
         if isinstance(i, Literal):

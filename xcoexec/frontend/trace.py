@@ -280,6 +280,13 @@ def _weights(op: Op, origin: Origins) -> frozenset[int]:
     return frozenset().union(*(origin[v] for i, v in known if i == 1 or either))
 
 
+def argument(path: str) -> str:
+    """The part of a key path that names a positional or a keyword argument, as `paths` has them; the path itself of
+    other leaves.
+    """
+    return "]".join(path.split("]")[:2]) if path.startswith(("[0][", "[1][")) else path
+
+
 def weight_leaves(traced: Traced, moving: Collection[int] = ()) -> tuple[int, ...]:
     """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
     casts alone, the weight operand of a convolution or product; none where that would be all inputs. `moving`:
@@ -290,7 +297,7 @@ def weight_leaves(traced: Traced, moving: Collection[int] = ()) -> tuple[int, ..
     for op, origin in _contractions(traced.ops, {v: frozenset({i}) for i, v in enumerate(traced.inputs)}):
         found |= _weights(op, origin)
         left |= origin.get(op.ins[0], frozenset()) if isinstance(op.ins[0], Value) else frozenset()
-    arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
+    arguments = [argument(p) for p in traced.paths]
     chosen = {arguments[i] for i in found} - {arguments[i] for i in {*moving, *(left if moving else ())}}
     everything = tuple(i for i, a in enumerate(arguments) if a in chosen)
     return everything if len(everything) < len(traced.inputs) else ()
