@@ -27,7 +27,7 @@ NHWC = ("NHWC", "HWIO", "NHWC")
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Images of any size count as large, and items may have few tiles."""
-    monkeypatch.setattr(winograd_ways, "STREAMED_BYTES", 0)
+    monkeypatch.setattr(winograd_ways, "_beyond_caches", lambda ctx, nbytes: True)
     monkeypatch.setattr(winograd_ways, "LEAST_TILES", 1)
 
 
@@ -143,14 +143,15 @@ def test_items_are_every_tile_once_and_fit_the_caches(threads: int, sizes: tuple
 
 
 @pytest.mark.parametrize(
-    ("n", "h", "c", "by_tiles"),
+    ("n", "h", "c", "threads", "by_tiles"),
     [
-        (1, 224, 64, True),
-        (8, 112, 128, True),
-        (1, 56, 64, False),  # caches hold it
-        (1, 112, 256, False),  # an item would have few tiles for its weights
+        (1, 224, 64, 2, True),
+        (8, 112, 128, 2, True),
+        (1, 56, 64, 2, False),  # the last cache holds it
+        (8, 56, 64, 64, False),  # the cores' caches hold it together
+        (1, 112, 256, 2, False),  # an item would have few tiles for its weights
     ],
 )
-def test_small_images_and_many_channels_stay_whole(n: int, h: int, c: int, by_tiles: bool) -> None:
+def test_small_images_and_many_channels_stay_whole(n: int, h: int, c: int, threads: int, by_tiles: bool) -> None:
     isa = dataclasses.replace(target(), kept=1 << 19)
-    assert (winograd_ways._box(machine(2, isa), Tiles(4, n, 1, h, h), c, c) is not None) == by_tiles
+    assert (winograd_ways._box(machine(threads, isa), Tiles(4, n, 1, h, h), c, c) is not None) == by_tiles

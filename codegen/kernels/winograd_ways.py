@@ -90,7 +90,7 @@ def _box(ctx: Context, tiles: Tiles, c_in: int, channels: int) -> Box | None:
     """
     a_tile = 4 * tiles.positions * (c_in + channels)
     most = 2 * ctx.target.kept // a_tile
-    if tiles.count * a_tile < STREAMED_BYTES or most < LEAST_TILES:
+    if most < LEAST_TILES or not _beyond_caches(ctx, tiles.count * a_tile):
         return None
     n, planes, down, along = tiles.loops
     rows = ((1, 1, k) for k in range(1, along))
@@ -103,6 +103,11 @@ def _box(ctx: Context, tiles: Tiles, c_in: int, channels: int) -> Box | None:
         return -(-items // ctx.threads) * (math.prod(box) + 1), items
 
     return min((b for b in itertools.chain(rows, planes_of, images) if math.prod(b) <= most), key=slowest)
+
+
+def _beyond_caches(ctx: Context, nbytes: int) -> bool:
+    """Whether so much is more than the threads' second caches hold together, and than the last one keeps."""
+    return nbytes >= max(STREAMED_BYTES, 2 * ctx.target.kept * ctx.threads)
 
 
 def _by_tiles(
