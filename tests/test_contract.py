@@ -945,3 +945,17 @@ def test_a_failure_is_reported_by_a_copy_that_is_not_installed(monkeypatch: pyte
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
     assert "planning: TypeError: got x (this is an error of xcoexec" in guard.Failed("planning", TypeError("got x")).why
+
+
+@pytest.mark.parametrize("options", [{"strategy": "host"}, {"plan": xcoexec.Plan.uniform(1.0)}], ids=str)
+def test_an_array_that_is_gone_ends_its_call_alone(options: Any) -> None:
+    """The call raises what `jax.jit` raises, without a warning, and the next one is planned for."""
+    fast, x, w, gone = xcoexec.jit(lambda w, x: x @ w + 1, **options), array(4, 8), array(8, 16), array(8, 16, seed=1)
+    gone.delete()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="deleted"):
+                fast(gone, x)
+            np.testing.assert_allclose(np.asarray(fast(w, x)), np.asarray(x) @ np.asarray(w) + 1, rtol=1e-5, atol=1e-5)
+            assert fast.report(w, x).ran == "xco"

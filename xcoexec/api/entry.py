@@ -40,6 +40,7 @@ NUMPY_WEIGHTS = (
 OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
 NANS = "jax_debug_nans or jax_debug_infs is on, and nothing was planned before"
 ENDED = "an argument belongs to a trace that has ended"
+GONE = "an array of the call has been deleted or given away"
 SMALL = "it is over within microseconds, of which no plan can win any"
 
 
@@ -266,6 +267,8 @@ class Entry:
     def _planning(self, made: JitTrace, call: Call) -> Kept:
         """Plans: now, in the background, or not at all where nothing can be won."""
         options = self._function.options
+        if deleted(call.leaves):  # `jax.jit` raises what it raises for one that is gone; the next call is planned for
+            return self._plainly(PlainSession(strategy_name(options.strategy), GONE))
         self._misses += self._current is not None
         if self._misses >= MISSES and self._known is None:
             self._move(self._current, call)
