@@ -147,27 +147,20 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
 
-def test_a_forked_child_works_without_the_parents_threads() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _FORK],
-        timeout=120,
-        capture_output=True,
-        text=True,
-        cwd=os.path.dirname(os.path.dirname(__file__)),
-    )
+def _alone(code: str, seconds: float) -> None:
+    """Runs code in a process of its own, which ends with 0."""
+    root = os.path.dirname(os.path.dirname(__file__))
+    done = subprocess.run([sys.executable, "-c", code], timeout=seconds, capture_output=True, text=True, cwd=root)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_forked_child_works_without_the_parents_threads() -> None:
+    _alone(_FORK, 120)
 
 
 def test_soak() -> None:
     """In a process of its own, whose memory no other test's threads take or give back meanwhile."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from tests.test_team import soak; soak()"],
-        timeout=180,
-        capture_output=True,
-        text=True,
-        cwd=os.path.dirname(os.path.dirname(__file__)),
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    _alone("from tests.test_team import soak; soak()", 180)
 
 
 def soak() -> None:

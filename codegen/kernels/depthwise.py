@@ -20,7 +20,7 @@ from ..segment.storage import Operand, Storage, grown, streamed
 from . import byte_windows
 from .byte_windows import Blocks
 from .elementwise import copy, nest
-from .forms import PassMaker, written
+from .forms import with_forms
 from .gemm import Written
 from .lanes import operand_kind
 from .pairs import BF16, FROM_FLOATS, INT8, elements, over
@@ -71,22 +71,17 @@ def depthwise(
         blocks = None
     expr = over(tail.expr, FROM_FLOATS) if whole and blocks is None else tail.expr
     weights = _weights(ctx, w) if blocks is None else None
-    geo, before = geo.along(2), len(ctx.steps)
+    geo = geo.along(2)
 
-    def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
-        expr, besides, to = written(expr, results, outs, forms)
-        ended = dataclasses.replace(out, forms=besides, to=to)
+    def ending(expr: Expr, forms: tuple[Written, ...], to: Sequence[Operand]) -> None:
+        ended = dataclasses.replace(out, forms=forms, to=tuple(to))
         if blocks is not None:
             _forward_bytes(ctx, geo, ended, w, blocks, expr)
         else:
             assert weights is not None
             _forward(ctx, geo, ended, weights, expr)
 
-    again(expr, (len(expr) - 1,), [(out.y, out.y.strides, 0)], ())
-    if len(ctx.steps) == before + 1:
-        operand, shape = (out.y, out.y.strides, 0), out.y.shape
-        maker = PassMaker(ctx, before, expr, len(expr) - 1, operand, out.others, shape, again)
-        ctx.makers.note(before, maker)
+    with_forms(ctx, out.y, expr, out.others, ending)
 
 
 def _forward(ctx: Context, geo: Walk, out: _Result, weights: _Weights, expr: Expr) -> None:

@@ -147,6 +147,21 @@ class PassMaker:
         self.ctx.makers.steps[self.number] = self
 
 
+#: appends what writes an expression, and forms of it at places
+Ending = Callable[[Expr, tuple[Written, ...], Sequence[Operand]], None]
+
+
+def with_forms(ctx: Context, y: Storage, expr: Expr, operands: tuple[Operand, ...], ending: Ending) -> None:
+    """Appends what `ending` appends, which writes `expr` of a result and the operands to y, and, where that is one
+    step, forms of it where readers ask for them.
+    """
+    before, root, out = len(ctx.steps), len(expr) - 1, (y, y.strides, 0)
+    again = lambda expr, results, outs, forms: ending(*written(expr, results, outs, forms))
+    again(expr, (root,), [out], ())
+    if len(ctx.steps) == before + 1:
+        ctx.makers.note(before, PassMaker(ctx, before, expr, root, out, operands, y.shape, again))
+
+
 def _then(first: Walk, second: Walk) -> Walk:
     """One walk behind the other."""
     return lambda nbytes, count: None if (to := first(nbytes, count)) is None else second(to, count)

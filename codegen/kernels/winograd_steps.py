@@ -6,24 +6,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ..program import Value
-from ..rules.expressions import Expr
 from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Operand, Storage, dense_strides
 from .elementwise import nest
-from .forms import PassMaker, written
 from .gemm import Written
 from .lanes import Lane, Product, operand_kind
 from .panels import Filters, packed
 from .product import Epilogue, pack_panels, panel_bytes
 from .winograd import R, matrices
 
-LINE, SETS = 64, 4096  # bytes of a cache line; places this far apart fall into the same set of an L1 cache
+LINE = 64  # bytes of a cache line
 ALONE = 1 << 17  # multiplications of a product that OpenBLAS, whose bound is twice as high, computes in one thread
 INNER = 1 << 11  # weights that a kernel transforms in one call
 
@@ -91,24 +89,6 @@ def transformed_image(ctx: Context, tiles: Tiles, image: Operand, c_in: int, ask
     work = tiles.positions * -(-c_in // ctx.target.vl)
     nest(ctx, Kernel(("winograd_input", tiles.m, asks)), words, tiles.loops, operands, 1, tiles.per_item(ctx), work)
     return data
-
-
-#: appends the one step that writes the result of an epilogue, and forms of it at places
-Ending = Callable[[Epilogue, tuple[Written, ...], Sequence[Operand]], None]
-
-
-def written_with_forms(ctx: Context, y: Storage, tail: Epilogue, ending: Ending) -> None:
-    """Appends the step that writes y, and forms of it where readers ask for them."""
-    number = len(ctx.steps)
-
-    def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
-        expr, besides, to = written(expr, results, outs, forms)
-        ending(dataclasses.replace(tail, expr=expr), besides, to)
-
-    root = len(tail.expr) - 1
-    again(tail.expr, (root,), [(y, y.strides, 0)], ())
-    maker = PassMaker(ctx, number, tail.expr, root, (y, y.strides, 0), tail.operands, y.shape, again)
-    ctx.makers.note(number, maker)
 
 
 def transformed_back(

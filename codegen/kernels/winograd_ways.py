@@ -21,6 +21,7 @@ from ..segment.storage import STREAMED_BYTES, Buffer, Operand, Storage, grown
 from ..segment.strips import add_strips
 from .block_shapes import block_shape
 from .depthwise import Walk
+from .forms import with_forms
 from .gemm import Written
 from .lanes import Lane, Product
 from .panels import Filters, packed
@@ -32,7 +33,6 @@ from .winograd_steps import (
     transformed_image,
     transformed_weights,
     weights_of,
-    written_with_forms,
 )
 
 DEPTH = 64  # channels of the image whose transformed weights a work item makes at a time
@@ -74,7 +74,11 @@ def winograd(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, m:
 
 def _result(ctx: Context, tiles: Tiles, sums: Lane, y: Storage, tail: Epilogue) -> None:
     """Appends the transform back into y, or into forms of it."""
-    written_with_forms(ctx, y, tail, lambda *ended: transformed_back(ctx, tiles, sums, y, *ended))
+
+    def ending(expr: Expr, forms: tuple[Written, ...], to: Sequence[Operand]) -> None:
+        transformed_back(ctx, tiles, sums, y, dataclasses.replace(tail, expr=expr), forms, to)
+
+    with_forms(ctx, y, tail.expr, tail.operands, ending)
 
 
 def _narrow(ctx: Context, tiles: Tiles, channels: int) -> int:
@@ -126,7 +130,7 @@ def _by_tiles(
     g = Product((1, 1, 1, most), (0,), c_in, channels, tiles.positions)
     weights, spacing = weights_of(ctx, g, w, tiles.m, shape[1])
 
-    def ending(tail: Epilogue, forms: tuple[Written, ...], to: Sequence[Operand]) -> None:
+    def ending(expr: Expr, forms: tuple[Written, ...], to: Sequence[Operand]) -> None:
         walks: list[Operand] = [image, (y, y.strides, 0), *tail.operands, *to]
         sources = [weights, *(Ref(s.buffer, s.offset + at) for s, _, at in walks)]
         shift = lambda first, strides: sum(at * step for at, step in zip(first, strides, strict=True))
@@ -139,12 +143,12 @@ def _by_tiles(
             add_gemm(strip, of_part, data, Ref(of_weights, 0), sums, COPY, [], shape, spacing=spacing)
             result = Storage(to_y, 0, (part.batch, 1, part.h, part.w, channels), y.strides, y.halo)
             moved = [(at_ref(Ref(b, 0)), s, 0) for b, (_, s, _) in zip(others, walks[2:], strict=True)]
-            ended = dataclasses.replace(tail, operands=tuple(moved[: len(tail.operands)]))
+            ended = dataclasses.replace(tail, expr=expr, operands=tuple(moved[: len(tail.operands)]))
             transformed_back(strip, part, sums, result, ended, forms, moved[len(tail.operands) :], True)
 
         add_strips(ctx, sources, [y.buffer, *(s.buffer for s, _, _ in to)], pieces, lower)
 
-    written_with_forms(ctx, y, tail, ending)
+    with_forms(ctx, y, tail.expr, tail.operands, ending)
 
 
 def _pieces(tiles: Tiles, box: Box) -> Iterator[tuple[Tiles, tuple[int, ...]]]:
