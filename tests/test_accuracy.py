@@ -123,7 +123,8 @@ def test_every_entry_is_swept() -> None:
     assert set(EMIT_BOOL) == {*BOOL_UNARY, *BOOL_BINARY, "clamp", "select_n"}
     assert set(elementary_bf16.FUNCTIONS) == SHORTER <= set(UNARY)
     assert len(EMIT) == len(EMIT_FLOAT) + len(EMIT_INT) + len(EMIT_BOOL) + len(SHORTER)
-    assert set(CONVERT) == {*CONVERSIONS, "bits", "floats"}  # the last two are in every test of s32
+    # the next two are in every test of s32, the last one in those of bytes (test_haste)
+    assert set(CONVERT) == {*CONVERSIONS, "bits", "floats", "between"}
 
 
 # -- a kernel of one operation -----------------------------------------------------------------------

@@ -110,14 +110,33 @@ def test_largest_sums(extreme: bool) -> None:
 
 
 @pytest.mark.parametrize("channels", range(1, 300))
-def test_blocks_cover_all_channels(channels: int) -> None:
-    blocks = blocks_of(channels)
+@pytest.mark.parametrize("rows", [1, 3, 9])
+def test_blocks_cover_all_channels(channels: int, rows: int) -> None:
+    blocks = blocks_of(channels, rows)
     if blocks is None:
         assert channels < byte_windows.WIDE[-1]
         return
     begins = [i * blocks.apart for i in range(blocks.count)]
     assert begins[-1] + blocks.wide == channels
+    assert blocks.stacked == 1 or (blocks.stacked <= rows and blocks.stacked * blocks.wide == byte_windows.WIDE[0])
     assert all(0 < b - a <= blocks.wide for a, b in zip(begins, begins[1:], strict=False))
+
+
+@pytest.mark.parametrize(("channels", "rows", "stacked"), [(32, 9, 2), (32, 1, 1), (16, 9, 4), (16, 3, 1), (96, 9, 1)])
+def test_vectors_of_several_rows(channels: int, rows: int, stacked: int) -> None:
+    """Few channels leave vectors room for further rows, where there are any."""
+    blocks = blocks_of(channels, rows)
+    assert blocks is not None and blocks.stacked == stacked
+
+
+@pytest.mark.parametrize("stacked", [2, 4])
+def test_weights_of_several_rows(stacked: int) -> None:
+    """Each row of a vector has the weights, and what sums begin with, of a row alone."""
+    w, wide = whole(3, 3, 16, seed=3), 64 // stacked
+    w = np.tile(w, wide // 16)
+    alone = Taps(3, 3, 1, wide).pack(w, byte_windows.Blocks(1, wide, 0)).view(np.int32)
+    packed = Taps(3, 3, 1, wide, stacked).pack(w, byte_windows.Blocks(1, wide, 0, stacked)).view(np.int32)
+    np.testing.assert_array_equal(packed.reshape(-1, stacked, wide), np.stack([alone.reshape(-1, wide)] * stacked, 1))
 
 
 @pytest.mark.parametrize("width", range(1, 40))

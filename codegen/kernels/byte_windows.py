@@ -24,9 +24,11 @@ from ..native.build import Spec, family
 from ..program import Value
 from ..segment.context import Packer
 from ..target import Target
-from .nests import LAST
+from .gemm import stores_result
+from .nests import LAST, minimum
 from .signs import SIGNS
 from .simd import Builder, i64, vector
+from .whole_bytes import Haste, haste, store_in
 from .windows import Result, chunk_here
 
 FOUR = 4  # bytes of a word, and vectors of s32 for a vector of bytes
@@ -34,43 +36,51 @@ LANE = 16  # bytes among which instructions interleave
 WIDE = (64, 32, 16)  # channels of a block that kernels have
 SHIFT = 128  # what bytes are too large by
 MOST = 4  # neighbouring pixels computed together: sums of FOUR vectors each
+STACKED = 0.35  # of the time of a block that each further row takes which its vectors hold (measured: 0.2 to 0.5)
 
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
     """`count` blocks of `wide` channels, which begin `apart` channels from each other: neighbours may have some in
-    common.
+    common. Vectors hold the channels of `stacked` neighbouring rows, one behind the other.
     """
 
     count: int
     wide: int
     apart: int
+    stacked: int = 1
 
 
-def blocks_of(channels: int) -> Blocks | None:
-    """The blocks that compute so many channels, as few twice as can be; None for too few channels."""
+def blocks_of(channels: int, rows: int) -> Blocks | None:
+    """The blocks that compute so many channels of so many rows in the fewest instructions; None: too few channels."""
     found = []
-    for wide in WIDE:
+    for wide, stacked in ((w, s) for w in WIDE for s in sorted({1, WIDE[0] // w})):
         count = -(-channels // wide)
         while wide <= channels and count > 1 and (channels - wide) % (count - 1):
             count += 1
-        if wide <= channels:
-            cycles = count * max(wide, WIDE[1])  # of half the narrowest vectors' lanes nothing is gained
-            found.append((cycles, -wide, Blocks(count, wide, (channels - wide) // max(1, count - 1))))
+        if wide <= channels and stacked <= rows:
+            cost = count / stacked * (1 + STACKED * (stacked - 1))
+            found.append((cost, -wide, Blocks(count, wide, (channels - wide) // max(1, count - 1), stacked)))
     return min(found, key=lambda f: f[:2])[2] if found else None
 
 
 @dataclasses.dataclass(frozen=True)
 class Taps:
-    """How the weights of a window are laid out for blocks of `wide` channels: first FOUR vectors of what sums begin
-    with, then [begin, row, quad, FOUR vectors], for windows that begin at the first byte of a word and, where the
-    `stride` is odd, for those that begin at the second one.
+    """How the weights of a window are laid out for blocks of `wide` channels, of which vectors hold those of `stacked`
+    rows: first FOUR vectors of what sums begin with, then [begin, row, quad, FOUR vectors], for windows that begin at
+    the first byte of a word and, where the `stride` is odd, for those that begin at the second one.
     """
 
     rows: int
     columns: int
     stride: int
     wide: int
+    stacked: int = 1
+
+    @property
+    def channels(self) -> int:
+        """Of all vectors of a block."""
+        return self.wide * self.stacked
 
     @property
     def begins(self) -> int:
@@ -84,11 +94,11 @@ class Taps:
     @property
     def nbytes(self) -> int:
         """Of a block's weights."""
-        return FOUR * self.wide * (1 + self.begins * self.rows * self.quads)
+        return FOUR * self.channels * (1 + self.begins * self.rows * self.quads)
 
     def at(self, begin: int, row: int, quad: int) -> int:
         """Bytes to the vectors of a quad."""
-        return FOUR * self.wide * (1 + (begin * self.rows + row) * self.quads + quad)
+        return FOUR * self.channels * (1 + (begin * self.rows + row) * self.quads + quad)
 
     def pack(self, weights: np.ndarray, blocks: Blocks) -> np.ndarray:
         """Weights [rows, columns, channels] of whole numbers as bytes [blocks, nbytes], seen as f32."""
@@ -96,10 +106,10 @@ class Taps:
         starts = (-SHIFT * weights.sum((0, 1), dtype=np.int64)).astype(np.int32)
         for number, begin in itertools.product(range(blocks.count), range(self.begins)):
             mine = slice(number * blocks.apart, number * blocks.apart + self.wide)
-            out[number, : FOUR * self.wide] = starts[mine].view(np.int8)
-            padded = np.zeros((self.rows, FOUR * self.quads, self.wide), np.int8)
-            padded[:, begin : begin + self.columns] = weights[..., mine]
-            words = padded.reshape(self.rows, self.quads, FOUR, self.wide).swapaxes(2, 3)
+            out[number, : FOUR * self.channels] = np.tile(starts[mine], self.stacked).view(np.int8)
+            padded = np.zeros((self.rows, FOUR * self.quads, self.channels), np.int8)
+            padded[:, begin : begin + self.columns] = np.tile(weights[..., mine], self.stacked)
+            words = padded.reshape(self.rows, self.quads, FOUR, self.channels).swapaxes(2, 3)
             out[number, self.at(begin, 0, 0) : self.at(begin + 1, 0, 0)] = words.ravel()
         return out.view(np.float32)
 
@@ -123,27 +133,29 @@ def together(width: int) -> int:
 
 @family("depthwise_bytes")
 def depthwise_bytes(name: str, key: Spec, target: Target) -> str:
-    """("depthwise_bytes", kh, kw, stride, pixels, left, wide, expr, kinds, streamed): one block of `wide` channels of
-    some rows of `pixels` neighbours, of which `left` are left over at the end of a row.
+    """("depthwise_bytes", kh, kw, stride, pixels, left, wide, stacked, expr, kinds, streamed): one block of `wide`
+    channels of some rows, `stacked` of them at a time, of `pixels` neighbours, of which `left` are left over at the end
+    of a row.
 
     Operands: x (s8), weights (see `Taps`), y, the epilogue's. Loops end in (row chunk, block). Words: OH, rows a chunk,
     OW, x: row step, tap row step, column step; y: row, pixel; each epilogue operand: row, pixel.
     """
-    _, kh, kw, stride, pixels, left, wide, expr, kinds, past = key
-    taps = Taps(kh, kw, stride, wide)
-    v = Builder(name, 3, wide // FOUR)
+    _, kh, kw, stride, pixels, left, wide, stacked, expr, kinds, past = key
+    taps = Taps(kh, kw, stride, wide, stacked)
+    v = Builder(name, 3, taps.channels // FOUR)
     where, index, words = v.args
     count, ow = chunk_here(v, v.ld64(index, LAST - 1), words, 0), v.ld64(words, 2)
     xrow, xtaprow, column = (v.ld64(words, 3 + i) for i in range(3))
     x, w = v.ld64(where, 0), v.ld64(where, 1)
-    result = Result.of(v, where, words, 6, expr, kinds, past, vectors=FOUR)
+    result = Result.of(v, where, words, 6, expr, kinds, past, vectors=FOUR // stacked)
     start = [v.load(v.add(w, 4 * v.vl * u)) for u in range(FOUR)]
 
     def block(row: ir.Value, p: ir.Value, n: int) -> None:
+        again = haste(v, expr, kinds, stores_result(kinds))
         at = v.add(x, v.b.mul(row, xrow), v.mul(v.b.mul(p, column), stride))
         sums = [list(start) for _ in range(n)]
         for i in range(kh):
-            line = _Line(v, v.add(at, v.mul(xtaprow, i)), column, (n - 1) * stride + kw, wide)
+            line = _Line(v, v.add(at, v.mul(xtaprow, i)), (xrow, column), (n - 1) * stride + kw, wide, stacked)
             for q in range(n):
                 begin = q * stride % 2
                 for k in range(-(-(begin + kw) // FOUR)):
@@ -151,10 +163,17 @@ def depthwise_bytes(name: str, key: Spec, target: Target) -> str:
                     for u in range(FOUR):
                         weights = v.load(v.add(w, place + 4 * v.vl * u))
                         sums[q][u] = v.dot_s8(quad[u], weights, sums[q][u])
-        for q, u in itertools.product(range(n), range(FOUR)):
-            result.write(v, sums[q][u], row, v.add(p, q), u)
 
-    with v.loop(count) as row:
+        def write(haste: Haste | None) -> None:
+            to = dataclasses.replace(result, expr=haste.expr, kinds=haste.kinds) if haste else result
+            for q in range(n):
+                to.write(v, sums[q], [v.add(row, k) for k in range(stacked)], v.add(p, q))
+
+        store_in(v, again, write)
+
+    with v.loop(v.b.sdiv(v.add(count, stacked - 1), i64(stacked))) as turn:
+        # a last turn of fewer rows has some of those before it once more
+        row = minimum(v, v.mul(turn, stacked), v.b.sub(count, i64(stacked)))
         with v.loop(v.b.sdiv(ow, i64(pixels))) as p:
             block(row, v.mul(p, pixels), pixels)
         if left:
@@ -163,23 +182,36 @@ def depthwise_bytes(name: str, key: Spec, target: Target) -> str:
 
 
 class _Line:
-    """Quads of the first `count` columns of a row of an image. Words reach up to three columns further; what stands
-    there is multiplied with 0, and the last column stands for it.
+    """Quads of the first `count` columns of `stacked` rows of an image; `steps`: bytes to the next row and column.
+    Words reach up to three columns further; what stands there is multiplied with 0, and the last column stands for it.
     """
 
-    def __init__(self, v: Builder, at: ir.Value, step: ir.Value, count: int, wide: int):
-        self.v, self.at, self.step, self.count, self.wide = v, at, step, count, wide
+    def __init__(
+        self, v: Builder, at: ir.Value, steps: tuple[ir.Value, ir.Value], count: int, wide: int, stacked: int
+    ) -> None:
+        self.v, self.at, self.steps, self.count, self.each, self.stacked = v, at, steps, count, wide, stacked
+        self.wide = wide * stacked
         self.column, self.pair, self.quad = (functools.cache(f) for f in (self._column, self._pair, self._quad))
 
     def _column(self, c: int) -> ir.Value:
         """A column's bytes as u8, in the order in which interleaving them leaves the channels in theirs."""
         v, b, lanes = self.v, self.v.b, self.wide // LANE
         typ, words = (vector(ir.IntType(bits), self.wide * 8 // bits) for bits in (8, 32))
-        raw = b.load(v.ptr(v.add(self.at, v.mul(self.step, c)), typ))
-        raw.align = 1
+        raw = self._read(v.add(self.at, v.mul(self.steps[1], c)), self.stacked)
         order = [t * lanes + lane for lane in range(lanes) for t in range(FOUR)]
         found = v.shuffle(moved := b.bitcast(raw, words), moved, order)
         return b.bitcast(b.xor(found, v.iconst(SIGNS)), typ)
+
+    def _read(self, at: ir.Value, rows: int) -> ir.Value:
+        """The bytes of some rows, one behind the other."""
+        v = self.v
+        if rows > 1:
+            half = rows // 2
+            both = self._read(at, half), self._read(v.add(at, v.mul(self.steps[0], half)), half)
+            return v.shuffle(*both, range(rows * self.each))
+        raw = v.b.load(v.ptr(at, vector(ir.IntType(8), self.each)))
+        raw.align = 1
+        return raw
 
     def _pair(self, c: int) -> tuple[ir.Value, ir.Value]:
         """Columns c and c + 1 interleaved by bytes: the lower and the upper halves of each `LANE`."""

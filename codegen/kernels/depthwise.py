@@ -63,8 +63,9 @@ def depthwise(
     tail to `y` [n, (h,) w, c]. `dtype`: what the image has elements of; bf16 and int8 are read as such where the image
     as f32 is more than the threads' caches keep, or where bytes are multiplied. `whole`: sums are s32.
     """
+    rows = y.shape[1] if len(y.shape) == 4 else 1
     large, alone = 4 * math.prod(geo.image.shape) > ctx.threads * ctx.target.kept, w.value.shape[w.axes[-2]] == 1
-    out, blocks = _Result.of(y, tail), _in_bytes(ctx, geo, w, tail) if whole and alone else None
+    out, blocks = _Result.of(y, tail), _in_bytes(ctx, geo, w, tail, rows) if whole and alone else None
     if dtype in (BF16, INT8) and alone and (large or blocks is not None):
         geo = dataclasses.replace(geo, image=elements(ctx, geo.image, dtype) or geo.image)
     if geo.image.narrow != INT8:
@@ -103,14 +104,17 @@ def _forward(ctx: Context, geo: Walk, out: _Result, weights: _Weights, expr: Exp
     _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, units, len(out.forms), vectors)
 
 
-def _in_bytes(ctx: Context, geo: Walk, w: Filters, tail: Epilogue) -> Blocks | None:
-    """The blocks of channels in which bytes are multiplied by constant weights; None where they are not. Channels that
-    two blocks compute are written twice, so that nothing may be read where the result is written.
+def _in_bytes(ctx: Context, geo: Walk, w: Filters, tail: Epilogue, rows: int) -> Blocks | None:
+    """The blocks of channels in which bytes are multiplied by constant weights, for a result of so many rows; None
+    where they are not. Channels and rows that two blocks compute are written twice, so that nothing may be read where
+    the result is written.
     """
     unit = ctx.target.unit(INT8, "gemm")
     eligible = unit is not None and unit.shift == byte_windows.SHIFT and w.source is None
     pixels = any(any(walk[:-1]) for _, walk, _ in tail.operands)
-    return byte_windows.blocks_of(geo.image.shape[-1]) if eligible and not pixels and set(geo.dilation) == {1} else None
+    if not eligible or pixels or set(geo.dilation) != {1}:
+        return None
+    return byte_windows.blocks_of(geo.image.shape[-1], rows)
 
 
 def _forward_bytes(ctx: Context, geo: Walk, out: _Result, w: Filters, blocks: Blocks, expr: Expr) -> None:
@@ -118,13 +122,13 @@ def _forward_bytes(ctx: Context, geo: Walk, out: _Result, w: Filters, blocks: Bl
     (kh, kw), (n, oh, ow, _), image, wide = geo.window, out.y.shape, geo.image, blocks.wide
     (down, across), stride = image.strides[1:3], geo.strides[1]
     row = down * geo.strides[0]
-    rows, pixels = _rows(ctx, oh, n, row), byte_windows.together(ow)
-    taps = byte_windows.Taps(kh, kw, stride, wide)
+    rows, pixels = _rows(ctx, oh, n, row, blocks.stacked), byte_windows.together(ow)
+    taps = byte_windows.Taps(kh, kw, stride, wide, blocks.stacked)
     packer = byte_windows.packer(w.value, w.axes, taps, blocks)
     ref = ctx.pack(taps.nbytes * blocks.count, packer, ("depthwise_bytes", w.value, w.axes, taps, blocks))
     packed = Storage(ref.buffer, ref.offset, (), (), ())
     past = out.streamed and blocks.apart % wide == 0
-    key = ("depthwise_bytes", kh, kw, stride, pixels, ow % pixels, wide, expr, out.kinds, past)
+    key = ("depthwise_bytes", kh, kw, stride, pixels, ow % pixels, wide, blocks.stacked, expr, out.kinds, past)
     extra = [oh, rows, ow, row, down, across, *out.steps]
     x = (image, (image.strides[0], rows * row, blocks.apart), geo.origin())
     operands = [x, (packed, (0, 0, taps.nbytes), 0), *out.operands(rows, blocks.apart)]
@@ -277,10 +281,13 @@ def _even(ctx: Context, geo: Walk, sizes: tuple[int, int, int]) -> tuple[int, in
     return r, -(-vectors // parts)
 
 
-def _rows(ctx: Context, rows: int, images: int, row_bytes: int) -> int:
-    """Rows of a work item: few enough to balance the team, and to stay in the cache while all channels are walked."""
+def _rows(ctx: Context, rows: int, images: int, row_bytes: int, stacked: int = 1) -> int:
+    """Rows of a work item, a multiple of `stacked`: few enough to balance the team, and to stay in the cache while all
+    channels are walked.
+    """
     share = -(-rows * images // (4 * ctx.threads)) if ctx.threads > 1 else 8
-    return max(1, min(rows, share, ctx.target.kept // max(1, row_bytes) + 1))
+    most = max(1, min(rows, share, ctx.target.kept // max(1, row_bytes) + 1))
+    return -(-most // stacked) * stacked
 
 
 def _pixels(ow: int, registers: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import llvmlite.ir as ir
 
 from ..rules.expressions import Expr, Node
-from . import elementary, elementary_bf16, wide
+from . import elementary, elementary_bf16, whole_bytes, wide
 from .simd import Builder
 
 Rule = Callable[..., ir.Value]  # (builder, operands) -> vector
@@ -196,9 +196,10 @@ CONVERT: dict[str, Rule] = {
     "floats": lambda v, a: v.floats(a),
     "bfloat": lambda v, a: v.floats(v.bfloat(a)),
     "half": lambda v, a: v.half(a),
-    "byte": lambda v, a: v.byte(a),
-    "nearest": lambda v, a: v.nearest_byte(a),
-    "shifted": lambda v, a: v.shifted_byte(a),
+    "byte": whole_bytes.cut,
+    "nearest": whole_bytes.nearest,
+    "shifted": whole_bytes.shifted,
+    "between": whole_bytes.between,
     "factor": lambda v, a: a,
     "wrapped": lambda v, a: v.wrapped(a),
 }
@@ -256,6 +257,6 @@ def emit_node(
     if head == "lit":
         return LITERAL[args[0]](v, args[1])
     if head in CONVERT:
-        return CONVERT[head](v, env[args[0]])
+        return CONVERT[head](v, *(env[a] for a in args))
     name, *extra = head.split(":")
     return EMIT[name](v, *(env[a] for a in args), *extra)

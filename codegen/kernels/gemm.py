@@ -30,6 +30,7 @@ from ..target import Target
 from .expressions import emit_nodes
 from .signs import any_negative, either
 from .simd import STORED_BYTES, Builder, i64
+from .whole_bytes import TOGETHER, Haste, haste, store, store_in
 
 Written = tuple[str, int, bool]  # type of its elements, node of the expression; whether the result itself is stored
 Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, weights, offset) -> sums
@@ -140,6 +141,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
         e_on = [on(OPERANDS + k) for k in range(len(kinds))]
         _ask_beside(v, kinds, mr, nv, es, e_on)
         block = Block(mr, nv, lanes if tail else None, ys, on(Y))
+        again = haste(v, expr, kinds, stores_result(kinds)) if nv - tail > 1 else None
         start = partial_sums(v, block, first, _begun(v, block, kinds, es)) if near else [v.const(0.0)] * (mr * nv)
         with v.carry(ntaps, start) as (t, a, done):
             turn = v.add(v.mul(number, ntaps), t)
@@ -157,7 +159,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
         sums = v.carried
         if not near:  # what blocks sum is added block by block: fewer roundings in long reductions
             sums = [v.b.fadd(a, p) for a, p in zip(sums, partial_sums(v, block, first), strict=True)]
-        finish(v, block, sums, Epilogue(expr, kinds, es, e_on), last)
+        finish(v, block, sums, Epilogue(expr, kinds, es, e_on), last, again)
     return v.finish()
 
 
@@ -297,33 +299,55 @@ def partial_sums(v: Builder, block: Block, first: ir.Value, begun: Sequence[ir.V
     return acc
 
 
-def finish(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue, last: ir.Value) -> None:
+def finish(
+    v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue, last: ir.Value, haste: Haste | None = None
+) -> None:
     """Stores partial sums, or, after the last block of the reduction, the epilogue's result."""
     b = v.b
     partial, final, end = (b.append_basic_block(n) for n in ("partial", "final", "end"))
     b.cbranch(b.icmp_signed("!=", last, i64(0)), final, partial)
-    for place, apply in ((partial, False), (final, True)):
+    for place, *apply in ((partial, None, None), (final, tail, haste)):
         b.position_at_end(place)
-        for i in range(block.nv):
-            block.mask(v, i)
-            with v.stored_together():
-                _finish_vector(v, block, acc, tail if apply else None, i)
+        _store(v, block, acc, *apply)
         v.set_mask(None)
         b.branch(end)
     b.position_at_end(end)
 
 
-def _finish_vector(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue | None, i: int) -> None:
-    """Stores vector `i` of every pixel: the sums, or what the epilogue makes of them."""
-    shared: dict[int, ir.Value] = {}
+def _store(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue | None, haste: Haste | None = None) -> None:
+    """Stores a tile: the sums, or what the epilogue makes of them."""
+    whole = block.nv - (block.lanes is not None)
+    groups = [*side_by_side(whole, tail.kinds if tail else ()), *(range(i, i + 1) for i in range(whole, block.nv))]
+
+    def write(haste: Haste | None) -> None:
+        together = dataclasses.replace(tail, expr=haste.expr, kinds=haste.kinds) if haste and tail else tail
+        for group in groups:
+            block.mask(v, group[-1])
+            with v.stored_together():
+                _finish_vectors(v, block, acc, together if len(group) > 1 else tail, group)
+
+    store_in(v, haste, write)
+
+
+def _finish_vectors(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue | None, group: range) -> None:
+    """Stores some vectors of every pixel, side by side: the sums, or what the epilogue makes of them."""
+    shared: dict[tuple[int, int], ir.Value] = {}
     for r in range(block.mr):
-        value = acc[r * block.nv + i]
+        values = {i: acc[r * block.nv + i] for i in group}
         if tail is not None:
-            nodes = emit_nodes(v, tail.expr, _operands(v, tail, r, i, value, shared), results_of(tail.expr, tail.kinds))
-            value = nodes[-1]
-            store_forms(v, tail.kinds, nodes, functools.partial(_form_at, v, tail, r, i))
+            made = results_of(tail.expr, tail.kinds)
+            nodes = [emit_nodes(v, tail.expr, _operands(v, tail, r, i, values[i], shared), made) for i in group]
+            values = dict(zip(group, (n[-1] for n in nodes), strict=True))
+            store_forms(v, tail.kinds, nodes, functools.partial(_form_at, v, tail, r, group[0]))
         if tail is None or stores_result(tail.kinds):
-            v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
+            for i, value in values.items():
+                v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
+
+
+def side_by_side(count: int, kinds: Sequence[str | Written]) -> list[range]:
+    """The numbers of `count` whole vectors that an epilogue stores at once: several where it stores bytes of them."""
+    step = TOGETHER if any(isinstance(kind, tuple) and kind[0] == "int8" for kind in kinds) else 1
+    return [range(i, min(i + step, count)) for i in range(0, count, step)]
 
 
 def stores_result(kinds: Sequence[str | Written]) -> bool:
@@ -336,36 +360,41 @@ def results_of(expr: Expr, kinds: Sequence[str | Written]) -> list[int]:
     return [kind[1] for kind in kinds if isinstance(kind, tuple)] + [len(expr) - 1] * stores_result(kinds)
 
 
-def _form_at(v: Builder, tail: Epilogue, r: int, i: int, k: int, nbytes: int) -> ir.Value:
+def _form_at(v: Builder, tail: Epilogue, r: int, i: int, k: int, nbytes: int) -> list[ir.Value]:
     """Where vector `i` of pixel `r` goes in operand `k`, whose elements have so many bytes."""
     base = v.add(v.ld64(v.add(tail.rows, tail.row), k * ROWS + r), tail.shifts[k])
-    return v.add(base, i * v.vl * nbytes)
+    return [v.add(base, i * v.vl * nbytes)]
 
 
 def store_forms(
-    v: Builder, kinds: Sequence[str | Written], nodes: Sequence[ir.Value], place: Callable[[int, int], ir.Value]
+    v: Builder,
+    kinds: Sequence[str | Written],
+    nodes: Sequence[Sequence[ir.Value]],
+    places: Callable[[int, int], Sequence[ir.Value]],
 ) -> None:
-    """Stores the forms among an epilogue's operands, given the vectors of all nodes; `place`: (number of the operand,
-    bytes of its elements) -> where the vector goes.
+    """Stores the forms among an epilogue's operands, given all nodes of each of some vectors; `places`: (number of the
+    operand, bytes of its elements) -> where they go, as many to each place, side by side.
     """
     for k, kind in enumerate(kinds):
         if isinstance(kind, tuple):
             dtype, node, _ = kind
-            v.store_as(nodes[node], place(k, STORED_BYTES[dtype]), dtype)
+            store(v, [of_one[node] for of_one in nodes], places(k, STORED_BYTES[dtype]), dtype)
 
 
 def _operands(
-    v: Builder, tail: Epilogue, r: int, i: int, acc: ir.Value, shared: dict[int, ir.Value]
+    v: Builder, tail: Epilogue, r: int, i: int, acc: ir.Value, shared: dict[tuple[int, int], ir.Value]
 ) -> Callable[[int], ir.Value]:
-    """What an operand of the epilogue is at vector `i` of pixel `r`; `shared`: those that do not change by pixel."""
+    """What an operand of the epilogue is at vector `i` of pixel `r`; `shared`: those that do not change by pixel, by
+    vector.
+    """
 
     def operand(k: int) -> ir.Value:
         if k == 0:
             return acc
         kind = tail.kinds[k - 1]
         per_pixel = kind in ("v", "h", "s")
-        if not per_pixel and k in shared:
-            return shared[k]
+        if not per_pixel and (k, i) in shared:
+            return shared[k, i]
         if per_pixel:
             base = v.add(v.ld64(v.add(tail.rows, tail.row), (k - 1) * ROWS + r), tail.shifts[k - 1])
         else:
@@ -375,7 +404,7 @@ def _operands(
         else:
             value = v.load(v.add(base, i * v.vl * 4)) if kind in ("v", "c") else v.broadcast(base)
         if not per_pixel:
-            shared[k] = value
+            shared[k, i] = value
         return value
 
     return operand

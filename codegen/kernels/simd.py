@@ -6,6 +6,7 @@ Types and constants are made once: each object of llvmlite writes its text once,
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import math
 import struct
@@ -67,7 +68,7 @@ def _floats(number: bytes, lanes: int) -> ir.Constant:
 
 
 @functools.lru_cache(KEPT)
-def _integers(bits: int, numbers: tuple[int, ...]) -> ir.Constant:
+def integers(bits: int, numbers: tuple[int, ...]) -> ir.Constant:
     """A constant vector of integers of so many bits."""
     return ir.Constant(vector(ir.IntType(bits), len(numbers)), list(numbers))
 
@@ -80,6 +81,18 @@ def _undefined(typ: ir.VectorType) -> ir.Constant:
 def number(x: ir.Value) -> float | None:
     """The number that every lane of a constant vector holds; None for what is computed."""
     return float(x.constant[0].constant) if isinstance(x, ir.Constant) else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Bytes:
+    """What a vector of f32 was made of: `narrow`, the s8 nearest to each f32 of `source`, between each two `bounds`,
+    and 128 larger where `flipped`.
+    """
+
+    source: ir.Value
+    narrow: ir.Value
+    flipped: bool = False
+    bounds: tuple[tuple[ir.Value, ...], ...] = ()
 
 
 class Builder:
@@ -98,7 +111,8 @@ class Builder:
         self.mask: ir.Value | None = None
         self.lanes: ir.Value | None = None  # how many the mask has
         self._later: dict[int, list[tuple[ir.Value, ir.Value]]] | None = None  # what is stored together, by bytes
-        self._bytes: dict[ir.Value, ir.Value] = {}  # vector of f32 -> the bytes that it was made of
+        self.bytes_of: dict[ir.Value, Bytes] = {}  # vectors of f32 that were made of bytes
+        self.hasty: list[ir.Value] | None = None  # vectors of s16 whose least number tells whether haste was too much
 
     @property
     def args(self) -> tuple[ir.Value, ...]:
@@ -138,7 +152,7 @@ class Builder:
             self.mask = self.lanes = None
             return
         self.lanes = self.b.select(self.b.icmp_unsigned("<", lanes, i64(self.vl)), lanes, i64(self.vl))
-        iota = _integers(32, tuple(range(self.vl)))
+        iota = integers(32, tuple(range(self.vl)))
         count = self.splat(self.b.trunc(lanes, I32), self.ivec)
         self.mask = self.b.icmp_unsigned("<", iota, count)
 
@@ -164,7 +178,7 @@ class Builder:
             raw = self.b.load(p)
             raw.align = bits // 8
         else:
-            zero = _integers(bits, (0,) * self.vl)
+            zero = integers(bits, (0,) * self.vl)
             raw = self.call(
                 f"llvm.masked.load.v{self.vl}i{bits}.p0", typ, p, ir.Constant(I32, bits // 8), self.mask, zero
             )
@@ -249,7 +263,7 @@ class Builder:
                 size //= 2
 
     def _part(self, x: ir.Value, first: int, count: int) -> ir.Value:
-        return self.b.shuffle_vector(x, x, _integers(32, tuple(range(first, first + count))))
+        return self.b.shuffle_vector(x, x, integers(32, tuple(range(first, first + count))))
 
     def store_as(self, value: ir.Value, addr: ir.Value, dtype: str) -> None:
         """Stores a vector of f32, whose numbers `dtype` has, as elements of float32, int32 (by their bits), bfloat16,
@@ -268,8 +282,8 @@ class Builder:
             raw = self.b.trunc(self.b.lshr(self.bits(value), self.iconst(16)), typ)
         elif dtype == "float16":
             raw = self.b.bitcast(self.b.fptrunc(value, vector(ir.HalfType(), self.vl)), typ)
-        elif dtype == "int8" and value in self._bytes:
-            raw = self._bytes[value]
+        elif dtype == "int8" and value in self.bytes_of:
+            raw = self.bytes_of[value].narrow
         else:
             raw = self.b.trunc(self.b.fptosi(value, self.ivec), typ)
         if self.mask is None:
@@ -284,7 +298,7 @@ class Builder:
     def splat(self, scalar: ir.Value, typ: ir.VectorType) -> ir.Value:
         """A scalar in every lane."""
         one = self.b.insert_element(_undefined(typ), scalar, FIRST)
-        return self.b.shuffle_vector(one, _undefined(typ), _integers(32, (0,) * self.vl))
+        return self.b.shuffle_vector(one, _undefined(typ), integers(32, (0,) * self.vl))
 
     def const(self, x: float) -> ir.Constant:
         """A vector of f32 with the number in every lane."""
@@ -292,11 +306,11 @@ class Builder:
 
     def iconst(self, n: int) -> ir.Constant:
         """A vector of s32 with the number in every lane."""
-        return _integers(32, (n,) * self.vl)
+        return integers(32, (n,) * self.vl)
 
     def bconst(self, value: bool) -> ir.Constant:
         """A vector of i1 with the truth value in every lane."""
-        return _integers(1, (int(value),) * self.vl)
+        return integers(1, (int(value),) * self.vl)
 
     def call(self, name: str, ret: ir.Type, *args: ir.Value) -> ir.Value:
         """Calls an LLVM intrinsic by name (`Module.declare_intrinsic` refuses vector types)."""
@@ -311,17 +325,17 @@ class Builder:
 
     def shuffle(self, a: ir.Value, b: ir.Value, lanes: Sequence[int]) -> ir.Value:
         """The lanes of two vectors with these numbers; those of `b` follow those of `a`."""
-        return self.b.shuffle_vector(a, b, _integers(32, tuple(lanes)))
+        return self.b.shuffle_vector(a, b, integers(32, tuple(lanes)))
 
     def upper_half(self, a: ir.Value, b: ir.Value) -> ir.Value:
         """The upper half of the lanes of `a`, the lower half of those of `b`."""
-        return self.b.select(_integers(1, (0,) * (self.vl // 2) + (1,) * (self.vl // 2)), a, b)
+        return self.b.select(integers(1, (0,) * (self.vl // 2) + (1,) * (self.vl // 2)), a, b)
 
     def across(self, x: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
         """All lanes of `x` combined, in every lane."""
         step = self.vl // 2
         while step:
-            order = _integers(32, tuple((i + step) % self.vl for i in range(self.vl)))
+            order = integers(32, tuple((i + step) % self.vl for i in range(self.vl)))
             x = combine(x, self.b.shuffle_vector(x, x, order))
             step //= 2
         return x
@@ -351,12 +365,12 @@ class Builder:
         """As `dot_s8`, for u8 below 128 (AVX2)."""
         bytes_, pairs = (vector(ir.IntType(n), 32 // n * self.vl) for n in (8, 16))
         twos = self.call("llvm.x86.avx2.pmadd.ub.sw", pairs, *(self.b.bitcast(x, bytes_) for x in (a, b)))
-        return self._plus(c, self._pairs(twos, _integers(16, (1,) * pairs.count)))
+        return self._plus(c, self._pairs(twos, integers(16, (1,) * pairs.count)))
 
     def dot_bytes(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         """As `dot_s8`, for the s8 of both (x86)."""
         pairs = vector(ir.IntType(16), 2 * self.vl)
-        eight = _integers(16, (8,) * pairs.count)
+        eight = integers(16, (8,) * pairs.count)
         a, b = (self.b.bitcast(x, pairs) for x in (a, b))
         odd = self._pairs(*(self.b.ashr(x, eight) for x in (a, b)))
         even = self._pairs(*(self.b.ashr(self.b.shl(x, eight), eight) for x in (a, b)))
@@ -490,35 +504,6 @@ class Builder:
         rounded = self.b.add(bits, self.b.add(even, self.iconst(0x7FFF)))
         kept = self.b.select(self.b.fcmp_unordered("uno", x, x), self.b.or_(bits, self.iconst(0x400000)), rounded)
         return self.b.and_(kept, self.iconst(-0x10000))
-
-    def byte(self, x: ir.Value) -> ir.Value:
-        """x as the s8 that a conversion makes of it: cut towards zero, the nearest one in the range; NaN is 0."""
-        low = self.select("<", x, self.const(-128.0), self.const(-128.0), x)
-        both = self.select(">", low, self.const(127.0), self.const(127.0), low)
-        whole = self.unary("trunc", both)
-        return self.b.select(self.b.fcmp_unordered("uno", x, x), self.const(0.0), self.b.fadd(whole, self.const(0.0)))
-
-    def nearest_byte(self, x: ir.Value) -> ir.Value:
-        """x as the s8 nearest to it (ties to even); NaN is 0."""
-        most = self.select("<", self.const(127.0), x, self.const(127.0), x)  # NaN stays
-        # below all s32 is the least one on x86, what comes of NaN does not count
-        whole = self.call(f"llvm.lrint.v{self.vl}i32.v{self.vl}f32", self.ivec, most)
-        whole = self.b.select(self.b.fcmp_ordered("ord", x, x), whole, self.iconst(0))
-        for op, bound in ((">", self.iconst(-128)), ("<", self.iconst(127))):  # LLVM makes one conversion of the three
-            whole = self.b.select(self.b.icmp_signed(op, whole, bound), whole, bound)
-        return self._of_bytes(self.b.trunc(whole, vector(ir.IntType(8), self.vl)), self.b.sext)
-
-    def shifted_byte(self, x: ir.Value) -> ir.Value:
-        """128 more than x, an s8."""
-        if x not in self._bytes:
-            return self.b.fadd(x, self.const(128.0))
-        return self._of_bytes(self.b.xor(self._bytes[x], _integers(8, (-128,) * self.vl)), self.b.zext)
-
-    def _of_bytes(self, byte: ir.Value, extended: Callable[[ir.Value, ir.Type], ir.Value]) -> ir.Value:
-        """Bytes as f32; `store_as` stores them as they are."""
-        x = self.b.sitofp(extended(byte, self.ivec), self.vec)
-        self._bytes[x] = byte
-        return x
 
     def wrapped(self, x: ir.Value) -> ir.Value:
         """The s8 in the lowest byte of each s32."""

@@ -22,8 +22,9 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..target import Target
 from . import gemm
-from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, over_tiles, partial_sums
+from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, over_tiles, partial_sums, stores_result
 from .simd import I32, Builder, i64, vector
+from .whole_bytes import haste
 
 ROWS, WORDS, LINE = 16, 16, 64  # of a tile: rows, words of a row, bytes of a row
 MOST = 4  # tiles of sums, which have the first numbers
@@ -171,9 +172,10 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
         e_on = [on(gemm.OPERANDS + k) for k in range(len(kinds))]
         with v.loop(i64(mr)) as r:
             block = Block(1, nv, lanes if tail else None, v.add(ys, v.mul(r, 8)), y_on)
+            again = haste(v, expr, kinds, stores_result(kinds)) if nv - tail > 1 else None
             found = [v.load(v.add(sums, v.mul(r, row), i * LINE)) for i in range(nv)]
             whole = [_sum(v, a, p, dtype) for a, p in zip(found, partial_sums(v, block, first), strict=True)]
-            finish(v, block, whole, Epilogue(expr, kinds, es, e_on, v.mul(r, 8)), last)
+            finish(v, block, whole, Epilogue(expr, kinds, es, e_on, v.mul(r, 8)), last, again)
     t.end()
     return v.finish()
 

@@ -82,7 +82,7 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
         def block(row: ir.Value, p: ir.Value, n: int) -> None:
             sums = summed(v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix)), n)
             for q, total in enumerate(sums):
-                result.write(v, total, row, v.add(p, q))
+                result.write(v, [total], [row], v.add(p, q))
 
         with v.loop(count) as row:
             in_blocks(v, ow, pixels, functools.partial(block, row))
@@ -123,7 +123,7 @@ def depthwise_transposed(name: str, key: Spec, target: Target) -> str:
             for q in range(n):
                 for fw in range(len(phases[1])):
                     total = acc.get((fh, q, fw), v.const(0.0))
-                    result.write(v, total, v.add(first, fh), v.add(v.mul(v.add(p, q), dw), fw))
+                    result.write(v, [total], [v.add(first, fh)], v.add(v.mul(v.add(p, q), dw), fw))
 
     def line(phases: Phases, row: ir.Value) -> None:
         in_blocks(v, wide, pixels, functools.partial(block, (phases, by_column), row))
@@ -283,30 +283,34 @@ class Result:
             for k in range(len(kinds) + 1)
         ]
         shared = {
-            (k, u): v.load(v.add(found[1 + k][0], 4 * v.vl * u))
+            (k, u): v.load(v.add(found[1 + k][0], 4 * v.vl * u)) if kind == "c" else v.broadcast(found[1 + k][0])
             for k, kind in enumerate(kinds)
             for u in range(vectors)
-            if kind == "c"
+            if kind in ("c", "p")
         }
         return cls(expr, tuple(kinds), streamed, found[0], tuple(found[1:]), shared)
 
-    def write(self, v: Builder, total: ir.Value, row: ir.Value, pixel: ir.Value, u: int = 0) -> None:
-        """Stores the expression of a sum at vector number `u` of a pixel."""
+    def write(self, v: Builder, totals: Sequence[ir.Value], rows: Sequence[ir.Value], pixel: ir.Value) -> None:
+        """Stores the expression of each sum at the first vectors of a pixel, as many of each of some rows."""
+        each = len(totals) // len(rows)
 
-        def place(base: ir.Value, by_row: ir.Value, by_pixel: ir.Value, each: int = 4) -> ir.Value:
-            return v.add(base, v.b.mul(row, by_row), v.b.mul(pixel, by_pixel), each * v.vl * u)
+        def place(at: tuple[ir.Value, ir.Value, ir.Value], row: ir.Value, further: int = 0) -> ir.Value:
+            base, by_row, by_pixel = at
+            return v.add(base, v.b.mul(row, by_row), v.b.mul(pixel, by_pixel), further)
 
-        def operand(k: int) -> ir.Value:
+        def operand(number: int, k: int) -> ir.Value:
+            line, u = divmod(number, each)
             if k == 0 or (k - 1, u) in self.shared:
-                return self.shared[k - 1, u] if k else total
+                return self.shared[k - 1, u] if k else totals[number]
             if self.kinds[k - 1] == "v":
-                return v.load(place(*self.operands[k - 1]))
-            return v.broadcast(place(*self.operands[k - 1], 0))
+                return v.load(place(self.operands[k - 1], rows[line], 4 * v.vl * u))
+            return v.broadcast(place(self.operands[k - 1], rows[line]))
 
-        nodes = emit_nodes(v, self.expr, operand, results_of(self.expr, self.kinds))
-        store_forms(v, self.kinds, nodes, lambda k, nbytes: place(*self.operands[k], nbytes))
-        if stores_result(self.kinds):
-            v.store(nodes[-1], place(*self.y), self.streamed)
+        made = results_of(self.expr, self.kinds)
+        nodes = [emit_nodes(v, self.expr, functools.partial(operand, n), made) for n in range(len(totals))]
+        store_forms(v, self.kinds, nodes, lambda k, _: [place(self.operands[k], row) for row in rows])
+        for n in range(len(totals) if stores_result(self.kinds) else 0):
+            v.store(nodes[n][-1], place(self.y, rows[n // each], 4 * v.vl * (n % each)), self.streamed)
 
 
 def _meeting(phases: Phases, n: int) -> dict[int, list[tuple[int, int, int]]]:

@@ -277,7 +277,7 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
                 return read_operand(v, kinds[k - 1], place(k - 1), offset)
 
             nodes = emit_nodes(v, expr, operand, results_of(expr, kinds))
-            store_forms(v, kinds, nodes, lambda k, nbytes: v.add(place(k), v.b.sdiv(offset, i64(4 // nbytes))))
+            store_forms(v, kinds, [nodes], lambda k, nbytes: [v.add(place(k), v.b.sdiv(offset, i64(4 // nbytes)))])
             if stores_result(kinds):
                 v.store(nodes[-1], v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, j)))
 

@@ -169,20 +169,32 @@ class _Draft:
             return self.build(op.ins[0], () if isinstance(op.ins[0], Literal) else moved(op, axes))
         if not is_elementwise(op):
             raise Unsupported(f"{op.prim} has no vector code")
-        if op.out.dtype == "int8" and (x := self._unrounded(op)) is not None:
-            return self.node("nearest", self.build(x, axes))
+        converts = op.prim == "convert_element_type"
+        if converts and op.out.dtype == "int8" and (near := self._unrounded(op.ins[0], axes)) is not None:
+            return self.node("nearest", near)
         args = [self.build(a, _operand_axes(a, op.out, axes)) for a in op.ins]
-        if op.prim == "convert_element_type":
+        if converts:
             return self._converted(op.ins[0].dtype, op.out.dtype, args[0])
         return self.node(_head(op), *args)
 
-    def _unrounded(self, op: Op) -> Value | None:
-        """What a conversion to s8 converts the nearest whole numbers of (ties to even)."""
-        x = op.ins[0]
-        made = self.made.get(x) if op.prim == "convert_element_type" and isinstance(x, Value) else None
-        rounds = made is not None and made.prim == "round" and int(made.params["rounding_method"]) == 1
-        source = made.ins[0] if made is not None and rounds else None
-        return source if isinstance(source, Value) and source.dtype == "float32" else None
+    def _unrounded(self, x: Value | Literal, axes: tuple[Axis, ...]) -> int | None:
+        """The node of numbers of which `x` has the nearest whole ones (ties to even), between bounds that are whole, so
+        that it does not matter whether numbers are rounded before; None where x is no such thing.
+        """
+        made = self.made.get(x) if isinstance(x, Value) else None
+        if made is None or x.dtype != "float32":
+            return None
+        if made.prim == "round":
+            source, even = made.ins[0], int(made.params["rounding_method"]) == 1
+            return self.build(source, axes) if even and isinstance(source, Value) else None
+        if made.prim not in ("max", "min"):
+            return None
+        for k, side in enumerate(made.ins):
+            bound = made.ins[1 - k]
+            if isinstance(bound, Literal) and float(bound.val).is_integer():
+                inner = self._unrounded(side, axes)
+                return None if inner is None else self.node(_head(made), inner, self.build(bound, ()))
+        return None
 
     def _around(self, n: int) -> int:
         """A whole number as the s8 that is the same but for a multiple of 256."""
