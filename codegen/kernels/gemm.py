@@ -19,7 +19,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import llvmlite.ir as ir
 
@@ -135,7 +135,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
         return _reduce(v, functools.partial(step, multiply), a, wt, tap, run, sides, meanwhile=meanwhile)
 
     run = i64(known) if known else run
-    tap_bytes = v.mul(run, sides.row)
+    tap_bytes, numbers = v.mul(run, sides.row), numbers_of(v, kinds, es)
     with over_tiles(v, tiles) as (number, on):
         x_on = on(X)
         e_on = [on(OPERANDS + k) for k in range(len(kinds))]
@@ -159,8 +159,13 @@ def gemm(name: str, key: Spec, target: Target) -> str:
         sums = v.carried
         if not near:  # what blocks sum is added block by block: fewer roundings in long reductions
             sums = [v.b.fadd(a, p) for a, p in zip(sums, partial_sums(v, block, first), strict=True)]
-        finish(v, block, sums, Epilogue(expr, kinds, es, e_on), last, again)
+        finish(v, block, sums, Epilogue(expr, kinds, es, e_on, numbers=numbers), last, again)
     return v.finish()
+
+
+def numbers_of(v: Builder, kinds: Sequence[str | Written], operands: ir.Value) -> dict[int, ir.Value]:
+    """The operands that are one number for all pixels, in every lane. What follows from them is computed once."""
+    return {k: v.broadcast(v.ld64(operands, (k - 1) * ROWS)) for k, kind in enumerate(kinds, 1) if kind == "p"}
 
 
 def _ask_beside(
@@ -225,7 +230,8 @@ class Block:
 @dataclasses.dataclass(frozen=True)
 class Epilogue:
     """What is applied to sums (see above), the addresses of its operands and how far on this tile's lie. `row`: bytes
-    from where a pixel's addresses are listed to where those of the first pixel of the block are.
+    from where a pixel's addresses are listed to where those of the first pixel of the block are. `numbers`: operands
+    that are one number for all pixels, by their number, where they were read before.
     """
 
     expr: Expr
@@ -233,6 +239,7 @@ class Epilogue:
     rows: ir.Value
     shifts: list[ir.Value]
     row: ir.Value | int = 0
+    numbers: Mapping[int, ir.Value] = dataclasses.field(default_factory=dict)
 
 
 def _reduce(
@@ -331,7 +338,7 @@ def _store(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue | None,
 
 def _finish_vectors(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue | None, group: range) -> None:
     """Stores some vectors of every pixel, side by side: the sums, or what the epilogue makes of them."""
-    shared: dict[tuple[int, int], ir.Value] = {}
+    shared = {(k, i): number for k, number in tail.numbers.items() for i in group} if tail else {}
     for r in range(block.mr):
         values = {i: acc[r * block.nv + i] for i in group}
         if tail is not None:

@@ -22,7 +22,7 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..target import Target
 from . import gemm
-from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, over_tiles, partial_sums, stores_result
+from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, numbers_of, over_tiles, partial_sums, stores_result
 from .simd import I32, Builder, i64, vector
 from .whole_bytes import haste
 
@@ -153,6 +153,7 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
     inputs = [_Input.of(v, X[j], v.add(xs, 8 * j * heights[0]), n) for j, n in enumerate(heights)]
     even = functools.reduce(v.b.and_, (x.even for x in inputs))
     sums, blocks = v.local(mr * WORDS * nv), v.b.sdiv(run, i64(WORDS))
+    numbers = numbers_of(v, kinds, es)
     t.begin(_rows(heights, nv))
     with over_tiles(v, walked) as (number, on):
         x_on, y_on = on(gemm.X), on(gemm.Y)
@@ -175,7 +176,7 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
             again = haste(v, expr, kinds, stores_result(kinds)) if nv - tail > 1 else None
             found = [v.load(v.add(sums, v.mul(r, row), i * LINE)) for i in range(nv)]
             whole = [_sum(v, a, p, dtype) for a, p in zip(found, partial_sums(v, block, first), strict=True)]
-            finish(v, block, whole, Epilogue(expr, kinds, es, e_on, v.mul(r, 8)), last, again)
+            finish(v, block, whole, Epilogue(expr, kinds, es, e_on, v.mul(r, 8), numbers), last, again)
     t.end()
     return v.finish()
 
