@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xcoexec.codegen.kernels import gemm
 from xcoexec.codegen.native import build, children, objects
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.store import disk, schema
@@ -720,11 +721,32 @@ def test_what_passes_the_look_through_never_ends_the_process(tmp_path: pathlib.P
     assert passed > 25 and crashed == 0
 
 
+@pytest.mark.parametrize("spec", [gemm.spec(1, 1, False, (("in", 0),), ()), *build.NATIVE, *build.CALLS], ids=str)
+def test_functions_say_themselves_that_they_never_unwind(spec: build.Spec) -> None:
+    """In their text: some releases of llvmlite, told of a function, say it of what the function returns."""
+    defined = [line for line in build.kernel_text(spec, target()).splitlines() if line.startswith("define")]
+    assert defined and all("nounwind" in line.rpartition(")")[2].split() for line in defined)
+    assert not objects.fault(build._compile(spec, target()), build._object_name(spec, target()))
+
+
+def test_an_unsound_object_goes_and_nothing_else(
+    cache: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one in the cache folder, and no file of that name where the process works."""
+    spec = gemm.spec(1, 1, False, (("in", 0), ("lit", "f", "0.375"), ("add", 0, 1)), ())
+    name = build._object_name(spec, target())
+    disk.write("object", name, b"no object")
+    kept = disk.path_of("object", name, cache)
+    other = tmp_path / kept.name
+    other.write_bytes(b"mine")
+    monkeypatch.chdir(tmp_path)
+    assert kept.exists() and not build._cached(spec, target())
+    assert not kept.exists() and other.read_bytes() == b"mine"
+
+
 def test_an_object_that_cannot_be_linked_is_compiled_anew(
     cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from xcoexec.codegen.kernels import gemm
-
     spec = gemm.spec(1, 1, False, (("in", 0), ("lit", "f", "0.125"), ("add", 0, 1)), ())
     name, good = build._object_name(spec, target()), build._compile(spec, target())
     link, given = build._link, []

@@ -194,4 +194,6 @@ def test_negative_cases_explain_themselves() -> None:
 def test_axes_and_cuts() -> None:
     conv = _only(lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME"), array(1, 4, 6, 5), array(7, 4, 3, 3))
     assert axis_of(conv, "channel") == 1 and axis_of(conv, "rows") == 2
+    flat = _only(lambda x, w: lax.conv_general_dilated(x, w, (), "VALID"), array(2, 3), array(4, 3))
+    assert axis_of(flat, "channel") == 1 and axis_of(flat, "rows") is None
     assert [cut(10, 4, p) for p in (0.0, 0.3, 0.5, 0.9, 1.0)] == [0, 4, 4, 8, 10]

@@ -107,6 +107,7 @@ class Builder:
         self.vec = vector(F32, vl)
         self.ivec = vector(I32, vl)
         self.fn = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [I64] * args), name)
+        self.fn.attributes.add("nounwind")  # objects carry no unwinding tables
         self.b = ir.IRBuilder(self.fn.append_basic_block("entry"))
         self.mask: ir.Value | None = None
         self.lanes: ir.Value | None = None  # how many the mask has

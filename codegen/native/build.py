@@ -124,7 +124,6 @@ def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, name: str) ->
     """Optimises for one exported function; what it does not reach goes. Nothing but C and LLVM may be called."""
     made = [fn for fn in module.functions if not fn.is_declaration]
     for fn in made:
-        fn.add_function_attribute("nounwind")  # so that objects carry no unwinding tables
         if fn.name != name:
             fn.linkage = "internal"
     builder, passes = _passes(machine)
@@ -310,9 +309,10 @@ def _cached(spec: Spec, target: Target, folder: pathlib.Path | None = None) -> b
     obj = disk.read("object", name, folder)
     if obj is None:
         return False
-    fault = objects.fault(obj, name)
+    fault, root = objects.fault(obj, name), folder or disk.folder()
     if fault:
-        disk.unused(disk.path_of("object", name, folder or pathlib.Path()), fault)
+        if root is not None:
+            disk.unused(disk.path_of("object", name, root), fault)
         return False
     _sound[name] = obj
     return True

@@ -64,6 +64,7 @@ class _Program:
         tree = _tree(fn)
         made = ir.Function(self.module, ir.FunctionType(I64, [I64] * len(tree.args.args)), name)
         made.linkage = linkage
+        made.attributes.add("nounwind")  # objects carry no unwinding tables
         if getattr(fn, "inline", False):
             made.attributes.add("alwaysinline")
         if linkage:

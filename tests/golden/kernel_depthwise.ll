@@ -2,7 +2,7 @@
 target triple = "unknown-unknown-unknown"
 target datalayout = ""
 
-define void @"kernel"(i64 %".1", i64 %".2", i64 %".3")
+define void @"kernel"(i64 %".1", i64 %".2", i64 %".3") nounwind
 {
 entry:
   %".5" = add i64 %".2", 32

@@ -41,6 +41,7 @@ from .stretch import Stretch
 
 P = ParamSpec("P")
 R = TypeVar("R")
+OWN_CLASS = cast(Any, object.__dict__["__class__"])  # what an object of it has set
 
 listen()
 
@@ -145,12 +146,20 @@ def jit(
 
 
 class CoPjitFunction(Directly, Generic[P, R]):
-    """What `jit` returns: call it like the function it wraps. (Libraries tell jitted functions by `PjitFunction` in
-    their type's name.)
+    """What `jit` returns: call it like the function it wraps. Libraries tell jitted functions by `PjitFunction` in
+    their type's name, or ask whether they are instances of the class of what `jax.jit` returns: so are these.
     """
 
     __slots__ = ()
     __wrapped__: Callable[P, R]
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._plain.jitted)
+
+    @__class__.setter
+    def __class__(self, value: type) -> None:
+        OWN_CLASS.__set__(self, value)
 
     def __init__(self, function: Function, words: Words | None = None):
         self._function, self._words = function, words

@@ -23,7 +23,8 @@ def axis_of(group: Group, dim: str) -> int | None:
         return None
     rank, conv = len(group.out.shape), convolution(group.anchor)
     if conv is not None:
-        return conv.result[{"items": 0, "channel": 1, "rows": 2}[dim]]
+        axes = dict(zip(("items", "channel", "rows"), conv.result, strict=False))
+        return axes.get(dim)
     if dim == "channel":
         return rank - 1 if rank else None
     if dim == "items":
