@@ -59,7 +59,7 @@ def test_no_kernel():
 
 
 def test_replaced():
-    assert jax.jit(lambda x: x).__class__.__module__.startswith("jaxlib")
+    assert type(jax.jit(lambda x: x)).__module__.startswith("jaxlib")
 
 
 def test_broken():
