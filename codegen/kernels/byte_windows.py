@@ -24,7 +24,6 @@ from ..native.build import Spec, family
 from ..program import Value
 from ..segment.context import Packer
 from ..target import Target
-from .gemm import stores_result
 from .nests import LAST, minimum
 from .signs import SIGNS
 from .simd import Builder, i64, vector
@@ -151,7 +150,7 @@ def depthwise_bytes(name: str, key: Spec, target: Target) -> str:
     start = [v.load(v.add(w, 4 * v.vl * u)) for u in range(FOUR)]
 
     def block(row: ir.Value, p: ir.Value, n: int) -> None:
-        again = haste(v, expr, kinds, stores_result(kinds))
+        again = haste(v, expr, kinds)
         at = v.add(x, v.b.mul(row, xrow), v.mul(v.b.mul(p, column), stride))
         sums = [list(start) for _ in range(n)]
         for i in range(kh):

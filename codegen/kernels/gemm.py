@@ -141,7 +141,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
         e_on = [on(OPERANDS + k) for k in range(len(kinds))]
         _ask_beside(v, kinds, mr, nv, es, e_on)
         block = Block(mr, nv, lanes if tail else None, ys, on(Y))
-        again = haste(v, expr, kinds, stores_result(kinds)) if nv - tail > 1 else None
+        again = haste(v, expr, kinds) if nv - tail > 1 else None
         start = partial_sums(v, block, first, _begun(v, block, kinds, es)) if near else [v.const(0.0)] * (mr * nv)
         with v.carry(ntaps, start) as (t, a, done):
             turn = v.add(v.mul(number, ntaps), t)

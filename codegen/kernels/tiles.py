@@ -22,7 +22,7 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..target import Target
 from . import gemm
-from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, numbers_of, over_tiles, partial_sums, stores_result
+from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, numbers_of, over_tiles, partial_sums
 from .simd import I32, Builder, i64, vector
 from .whole_bytes import haste
 
@@ -173,7 +173,7 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
         e_on = [on(gemm.OPERANDS + k) for k in range(len(kinds))]
         with v.loop(i64(mr)) as r:
             block = Block(1, nv, lanes if tail else None, v.add(ys, v.mul(r, 8)), y_on)
-            again = haste(v, expr, kinds, stores_result(kinds)) if nv - tail > 1 else None
+            again = haste(v, expr, kinds) if nv - tail > 1 else None
             found = [v.load(v.add(sums, v.mul(r, row), i * LINE)) for i in range(nv)]
             whole = [_sum(v, a, p, dtype) for a, p in zip(found, partial_sums(v, block, first), strict=True)]
             finish(v, block, whole, Epilogue(expr, kinds, es, e_on, v.mul(r, 8), numbers), last, again)

@@ -141,11 +141,11 @@ class Haste:
     exactly: ir.PhiInstr
 
 
-def haste(v: Builder, expr: Expr, kinds: tuple[Any, ...], kept: bool) -> Haste | None:
-    """The beginning of a tile with that epilogue (see `gemm`; `kept`: its result is stored itself). None where there
-    are no bytes, where computing it again may read what it has written, and where the target lacks the instructions.
+def haste(v: Builder, expr: Expr, kinds: tuple[Any, ...]) -> Haste | None:
+    """The beginning of a tile with that epilogue (see `gemm`). None where there are no bytes, where computing it again
+    may read what it has written, and where the target lacks the instructions.
     """
-    changed = None if kept or v.vl not in NARROWED else _hastily(expr, kinds)
+    changed = _hastily(expr, kinds) if v.vl in NARROWED else None
     if changed is None:
         return None
     before, begin = v.b.block, v.b.append_basic_block("tile")
@@ -236,11 +236,12 @@ def _hastily(expr: Expr, kinds: tuple[Any, ...]) -> tuple[Expr, tuple[Any, ...]]
     """The expression and the kinds with which `haste` has an epilogue stored."""
     found, some, alike = list(kinds), False, frozenset(1 + k for k, kind in enumerate(kinds) if kind == "p")
     for k, kind in enumerate(kinds):
-        if kind in ("v", "h"):
+        form = isinstance(kind, tuple)
+        if kind in ("v", "h") or (form and kind[2]):  # the result is stored too, where partial sums were
             return None
-        if isinstance(kind, tuple) and kind[0] == "int8" and _is_nearest(expr, kind[1]):
+        if form and kind[0] == "int8" and _is_nearest(expr, kind[1]):
             expr, node = bounded_as_bytes(expr, kind[1], alike)
-            found[k], some = (kind[0], node, kind[2]), True
+            found[k], some = (kind[0], node, False), True
     return (expr, tuple(found)) if some else None
 
 
