@@ -473,7 +473,7 @@ print("ended")
 def test_no_made_up_arrays_for_what_is_given_away() -> None:
     """Of a donated array a shape is kept, so that the function cannot be tried: plain jax.jit, which says so."""
     fast = xcoexec.jit(in_steps, donate_argnums=1, strategy="host", wait=True)
-    with pytest.warns(CoexecWarning, match="how often a loop turns is up to its operands"):
+    with pytest.warns(CoexecWarning, match="with plain jax.jit: how often a loop turns is up to its operands"):
         got = fast(SQUARE, H + 0, STEP)
     np.testing.assert_allclose(got, jax.jit(in_steps)(SQUARE, H, STEP), rtol=1e-5, atol=1e-5)
 

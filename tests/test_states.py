@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jax
@@ -180,3 +181,49 @@ def test_other_uses_of_a_state(fn: Any, donated: bool, width: int, dtype: Any) -
         for ours, true in zip(got, jax.jit(fn)(*make()), strict=True):
             assert ours.dtype == true.dtype
             np.testing.assert_allclose(np.asarray(ours, np.float64), np.asarray(true, np.float64), rtol=0.02, atol=0.02)
+
+
+def no_result(x: Any, y: Any) -> Any:
+    """No result has the type of what it reads."""
+    return jnp.tanh(x @ y).sum()
+
+
+def one_unread(x: Any, y: Any) -> Any:
+    """The result comes in the place of the second argument."""
+    return jnp.tanh(y @ y)
+
+
+def two_for_one(x: Any, y: Any) -> Any:
+    """The result comes in the place of the first argument alone."""
+    return jnp.tanh(x @ y)
+
+
+def both_ways(x: Any, y: Any) -> Any:
+    """One result goes through."""
+    return jnp.tanh(x @ y), x
+
+
+@pytest.mark.parametrize("fn", [no_result, one_unread, two_for_one, both_ways], ids=lambda fn: fn.__name__)
+def test_what_no_result_takes_is_not_given_away(fn: Any, own_cache: None) -> None:
+    """As with `jax.jit`, whose warning comes at its own compilation, and neither with a plan's nor while it is made."""
+    make = lambda: [jnp.asarray(numbers(32, 32, seed=s), jnp.float32) for s in (1, 2)]
+    plain, theirs = jax.jit(fn, donate_argnums=(0, 1)), make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        true = plain(*theirs)
+    for options in ({"strategy": "host", "strict": True}, {"wait": False}):
+        fast = xcoexec.jit(fn, donate_argnums=(0, 1), **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fast(*make())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(300 if "wait" in options else 2):
+                fast(*make())
+            fast.ready()
+            ours = make()
+            got = fast(*ours)
+        assert "fallback" not in fast.report(*make()).why
+        assert [x.is_deleted() for x in ours] == [x.is_deleted() for x in theirs]
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(true), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)

@@ -26,13 +26,11 @@ REPORT = "this is an error of xcoexec: please report it, with the function and t
 
 
 class Failed(Exception):
-    """A stage failed: `why` says which and how."""
+    """A stage failed: `why` says which and how. What the library refuses says why by itself."""
 
     def __init__(self, stage: str, cause: Exception):
-        known = isinstance(cause, (NotImplementedError, InterruptedError, XcoexecError))
-        self.why = f"{stage}: {type(cause).__name__}: {_one_line(cause)}" + (
-            "" if known else f" ({REPORT}: {versions()})"
-        )
+        refused = isinstance(cause, (NotImplementedError, InterruptedError, XcoexecError)) and _one_line(cause)
+        self.why = refused or f"{stage}: {type(cause).__name__}: {_one_line(cause)} ({REPORT}: {versions()})"
         super().__init__(self.why)
 
 

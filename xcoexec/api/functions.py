@@ -32,7 +32,7 @@ from .entry import Entry
 from .function import Function
 from .gradients import Gradients
 from .kept import Kept, ready
-from .plain import Args, Call, Kwargs, Plain
+from .plain import NOT_GIVEN, Args, Call, Kwargs, NotGiven, Plain
 from .resident import ResidentFunction
 from .rest import Rest
 from .signature import Signature, described
@@ -67,7 +67,7 @@ def jit(
 
 @overload
 def jit(
-    fn: None = None,
+    fn: NotGiven = NOT_GIVEN,
     *,
     strategy: str | Strategy = "auto",
     threads: int | None = None,
@@ -85,7 +85,7 @@ def jit(
 
 
 def jit(
-    fn: Callable[P, R] | None = None,
+    fn: Callable[P, R] | NotGiven = NOT_GIVEN,
     *,
     strategy: str | Strategy = "auto",
     threads: int | None = None,
@@ -137,7 +137,7 @@ def jit(
     words = Words(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan)
     words |= Words(memory=memory, device_memory=device_memory, costs=costs, progress=progress, wait=wait)
     words |= Words(precision=precision)
-    if fn is None:
+    if isinstance(fn, NotGiven):
         return functools.partial(jit, **words, **given)  # type: ignore[return-value]
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {brief(fn)}; valid is a callable.")

@@ -28,6 +28,13 @@ Kwargs = dict[str, object]  # by name
 MIXED_UP = (float, complex, tuple, frozenset)
 
 
+class NotGiven:
+    """The type of a function that is not given yet; `jax.jit` tells it from None, which is no function, in this way."""
+
+
+NOT_GIVEN = NotGiven()
+
+
 class Static:
     """A static argument: equals another one only where both have the same type and the same bits (0.0 is not -0.0).
     Raises `TypeError` for a value without a hash.

@@ -61,11 +61,12 @@ class Folded:
 
     def handed(self, given: Sequence[int]) -> dict[Value, Value]:
         """Input -> result that comes in its place, for the inputs at the positions `given`, which a call gives away:
-        one of the same shape and type, each once and in order, as `jax.jit` pairs them.
+        one of the same shape and type, each once and in order, as `jax.jit` pairs those that the function reads.
         """
         free: list[Value | Literal | None] = list(self.outputs)
+        read = {v for op in self.ops for v in op.value_ins} | {x for x in free if isinstance(x, Value)}
         found: dict[Value, Value] = {}
-        for v in (self.inputs[i] for i in given):
+        for v in (self.inputs[i] for i in given if self.inputs[i] in read):
             at = next((k for k, x in enumerate(free) if x is not None and (x.shape, x.dtype) == (v.shape, v.dtype)), -1)
             if at >= 0:
                 out, free[at] = free[at], None

@@ -51,12 +51,12 @@ class Problem:
 
     `weights`, `example`: leaves of the weights, and of inputs like those that it is planned for (of a `step` shapes and
     types alone: it has a state, which is another one at every call); `donated`: positions among the inputs of those
-    that a call gives away. `plain`: plain `jax.jit` as a function of the inputs' leaves.
-    `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`. `called`:
-    a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is known
-    (None: nothing worth mentioning). `committed`: as in `executable`. `banks`: experts of which the device holds some,
-    and how often they are used. `shards`: the graph is that of one shard of a call, `weights` are those of the first
-    one, `example` and `plain` are of whole calls.
+    that a call gives away and in whose memory results come. `plain`: plain `jax.jit` as a function of the inputs'
+    leaves. `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`.
+    `called`: a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is
+    known (None: nothing worth mentioning). `committed`: as in `executable`. `banks`: experts of which the device holds
+    some, and how often they are used. `shards`: the graph is that of one shard of a call, `weights` are those of the
+    first one, `example` and `plain` are of whole calls.
     """
 
     folded: Folded
@@ -106,6 +106,8 @@ class Problem:
         check_graph(graph)
         if any(isinstance(x, jax.ShapeDtypeStruct) for x in example) and any(op.unbounded for op in graph.program.ops):
             raise Unsupported(ENDLESS)
+        handed = folded.handed(donated)  # the others nobody takes, and JAX would warn of them at every compilation
+        donated = tuple(i for i in donated if folded.inputs[i] in handed)
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
         return cls(*about, sibling, compiler_options, called, looked_up, step, committed, shards=shards)
 
