@@ -19,7 +19,8 @@ import numpy as np
 from ..native.build import Spec, family
 from ..target import MatrixUnit, Target
 from . import gemm
-from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, over_tiles, partial_sums
+from .epilogue import Block, Epilogue, finish, partial_sums
+from .gemm import ARGUMENTS, NEAR, over_tiles
 from .simd import Builder, i64
 
 ACROSS = MatrixUnit("across", "float32", "across")

@@ -20,8 +20,8 @@ from ..segment.storage import Operand, Storage, grown, streamed
 from . import byte_windows
 from .byte_windows import Blocks
 from .elementwise import copy, nest
+from .epilogue import Written
 from .forms import with_forms
-from .gemm import Written
 from .lanes import operand_kind
 from .pairs import BF16, FROM_FLOATS, INT8, elements, over
 from .panels import Filters

@@ -19,7 +19,7 @@ from ..segment.context import Context
 from ..segment.makers import Form, Read, Result, Walk
 from ..segment.steps import Ref
 from ..segment.storage import APART, Operand, Storage, temporary
-from .gemm import Written
+from .epilogue import Written
 from .simd import STORED_BYTES
 
 MOST = 12  # operands of an epilogue with forms

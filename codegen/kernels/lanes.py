@@ -10,7 +10,7 @@ from ..segment.context import Context
 from ..segment.makers import Form, Result, Walk
 from ..segment.steps import Ref
 from ..target import MATRIX_UNITS
-from . import gemm
+from . import epilogue
 from .forms import MOST, composed, ending
 from .simd import STORED_BYTES
 
@@ -23,20 +23,20 @@ def operand_kind(pixels: Sequence[int], channel: int) -> str:
 @dataclasses.dataclass(frozen=True)
 class Lane:
     """How a tensor is walked: byte strides of the pixel dimensions (N, D, H, W), of a channel and of a group. `form`:
-    it is written by the epilogue, as `gemm.Written` has it. `begins`: sums begin with it (a vector for all pixels).
+    it is written by the epilogue, as `epilogue.Written` has it. `begins`: sums begin with it (a vector for all pixels).
     """
 
     ref: Ref
     pixels: tuple[int, int, int, int]
     channel: int
     group: int
-    form: gemm.Written | None = None
+    form: epilogue.Written | None = None
     begins: bool = False
 
     @property
-    def kind(self) -> str | gemm.Written:
+    def kind(self) -> str | epilogue.Written:
         """Its kind as an operand of the epilogue (see `operand_kind`)."""
-        return self.form or (gemm.BEGIN if self.begins else operand_kind(self.pixels, self.channel))
+        return self.form or (epilogue.BEGIN if self.begins else operand_kind(self.pixels, self.channel))
 
 
 @dataclasses.dataclass(frozen=True)

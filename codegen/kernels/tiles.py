@@ -22,7 +22,8 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..target import Target
 from . import gemm
-from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, numbers_of, over_tiles, partial_sums
+from .epilogue import Block, Epilogue, finish, numbers_of, partial_sums
+from .gemm import ARGUMENTS, NEAR, over_tiles
 from .simd import I32, Builder, i64, vector
 from .whole_bytes import haste
 

@@ -17,8 +17,8 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..rules.expressions import Expr
 from ..target import Target
+from .epilogue import Written, results_of, store_forms, stores_result
 from .expressions import emit_nodes
-from .gemm import Written, results_of, store_forms, stores_result
 from .nests import LAST, in_blocks, minimum
 from .simd import STORED_BYTES, Builder, i64
 

@@ -23,8 +23,8 @@ from ..native.build import Spec, family
 from ..program import Op, Value
 from ..rules.convolution import convolution, geometry
 from ..target import MatrixUnit, Target
+from .epilogue import results_of, store_forms, stores_result
 from .expressions import emit_nodes
-from .gemm import results_of, store_forms, stores_result
 from .nests import LAST, minimum, vectors
 from .simd import Builder, i64
 

@@ -15,7 +15,7 @@ from ..segment.context import Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Operand, Storage, dense_strides
 from .elementwise import nest
-from .gemm import Written
+from .epilogue import Written
 from .lanes import Lane, Product, operand_kind
 from .panels import Filters, packed
 from .product import Epilogue, pack_panels, panel_bytes

@@ -21,8 +21,8 @@ from ..segment.storage import STREAMED_BYTES, Buffer, Operand, Storage, grown
 from ..segment.strips import add_strips
 from .block_shapes import block_shape
 from .depthwise import Walk
+from .epilogue import Written
 from .forms import with_forms
-from .gemm import Written
 from .lanes import Lane, Product
 from .panels import Filters, packed
 from .product import Epilogue, add_gemm, panel_bytes

@@ -211,7 +211,7 @@ def arena_data_offset(nsteps: int, nbufs: int, ncounters: int) -> int:
 
 # -- parameters of steps -----------------------------------------------------------------------------
 
-ROWS = 32  # as gemm.ROWS
+ROWS = 32  # as epilogue.ROWS
 MAX_RANK = 6  # loops of a nest
 MAX_OPERANDS = 16
 OPERAND_ROWS = ROWS * MAX_OPERANDS
