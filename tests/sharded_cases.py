@@ -126,10 +126,16 @@ with jax.default_device(DEVICES[1]):
     arguments("x made on the second device, not committed", FREE, jnp.asarray(X))
 arguments("an array of a callback", FREE, jax.make_array_from_callback(X.shape, BATCH, lambda i: X[i]))
 
+OF_ONE = at(NamedSharding(ALONE, P()))
+IN_TYPES = at(NamedSharding(jax.make_mesh((1,), ("d",), axis_types=(AxisType.Explicit,)), P()))
 #: functions that close over arrays
 OWN_ARRAYS: dict[str, Callable[[Jit], Any]] = {
     "weights of the function, on the second device": lambda jit: jit(functools.partial(mlp, at(SECOND)))(X),
     "weights of the function, in parts": lambda jit: jit(lambda x: mlp(TENSOR, x))(X),
+    "weights of the function, on a mesh of one device": lambda jit: jit(functools.partial(mlp, OF_ONE))(X),
+    "the same, x committed": lambda jit: jit(functools.partial(mlp, OF_ONE))(put(X, FIRST)),
+    "the same, x by batch": lambda jit: jit(functools.partial(mlp, OF_ONE))(put(X, BATCH)),
+    "the same, with axes that are part of types": lambda jit: jit(functools.partial(mlp, IN_TYPES))(X),
 }
 CASES |= {
     "default_device: the second": under(lambda: jax.default_device(DEVICES[1]), FREE, X),
@@ -302,6 +308,7 @@ def engines() -> dict[str, str]:
         "second": f.plan(at(SECOND), X).engine,
         "by batch": f.plan(FREE, put(X, BATCH)).engine,
         "in parts": f.plan(TENSOR, put(X, WHOLE)).engine,
+        "own": xcoexec.jit(functools.partial(mlp, OF_ONE), strategy="host").plan(X).engine,
         "constraint": xcoexec.jit(wrong, strategy="host").plan(FREE, X).engine,
     }
 

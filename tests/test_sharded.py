@@ -75,7 +75,7 @@ def test_nothing_is_compiled_that_fails() -> None:
 
 
 def test_what_is_co_executed() -> None:
-    names = ("free", "committed", "second", "by batch", "in parts", "constraint")
+    names = ("free", "committed", "second", "by batch", "in parts", "own", "constraint")
     jit = {"in parts", "constraint"}
     assert seen()[0]["engines"] == {name: "jit" if name in jit else "xco" for name in names}
 

@@ -92,12 +92,13 @@ def local_arrays(x: jax.Array) -> Sequence[jax.Array]:
 
 def uncommitted(x: ArrayLike) -> ArrayLike:
     """An array with the same buffers that `jax.jit` may move: what a function closes over does not say where results
-    of it lie.
+    of it lie, nor does a mesh of one device.
     """
     if type(x) is not Array or not x.committed:
         return x
     arrays = local_arrays(x)
-    return Array(x.aval, x.sharding, arrays, committed=False, _skip_checks=True)  # type: ignore[call-arg]
+    one = cast(jax.Array, arrays[0]) if len(arrays) == 1 and x.is_fully_addressable else x
+    return Array(one.aval, one.sharding, arrays, committed=False, _skip_checks=True)  # type: ignore[call-arg]
 
 
 def put_together(shape: tuple[int, ...], dtype: object, weak: bool, sharding: Sharding) -> Callable[..., jax.Array]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import cast
 
 import jax
+from jax.sharding import AxisType, NamedSharding
 
 from ..compat import JitTrace, numberless, places, shape_of
 from ..frontend.state import returned
 from .plain import Call
-from .signature import is_away, names_home, placed_apart
+from .signature import home, is_away, names_home, placed_apart
 
 EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
 CALLS_BACK = "it calls back to Python, and planning would do so many times"
 CLOSED_OVER = "it reads values of a transformation around it"
 NUMBERLESS = "it has arrays without numbers among its arguments, results or loops (float0: derivatives of integers)"
-ELSEWHERE = "it reads arrays of its own that lie on other devices, of which plain jax.jit knows what becomes"
+ELSEWHERE = "it reads arrays of its own that lie on other devices or on axes of a mesh that are part of their type"
 
 
 def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
@@ -28,10 +30,21 @@ def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
         return CALLS_BACK
     if numberless(made.closed.jaxpr):
         return NUMBERLESS
-    if any(map(is_away, made.closed.consts)):
+    if any(map(_elsewhere, made.closed.consts)):
         return ELSEWHERE
     said = next(places(made.closed), "")
     return f"it says itself where arrays lie ({said}), which plain jax.jit keeps" if said else placed_apart(call, given)
+
+
+def _elsewhere(const: object) -> bool:
+    """Whether what a function closes over lies on other devices. A mesh of the default one alone is none, unless its
+    axes are explicit: then they are part of the results' types.
+    """
+    if not is_away(const):
+        return False
+    where = cast(jax.Array, const).sharding
+    explicit = isinstance(where, NamedSharding) and AxisType.Explicit in where.mesh.axis_types
+    return explicit or where.device_set != {home()}
 
 
 def types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
