@@ -948,6 +948,13 @@ def test_a_failure_is_reported_by_a_copy_that_is_not_installed(monkeypatch: pyte
     assert "planning: TypeError: got x (this is an error of xcoexec" in guard.Failed("planning", TypeError("got x")).why
 
 
+def test_what_is_refused_says_why_by_itself() -> None:
+    """Without a stage and an exception's name, which the docs call signs of an error."""
+    assert guard.Failed("planning", guard.Unsupported("a loop without an end")).why == "a loop without an end"
+    assert guard.Failed("planning", NotImplementedError("no rule")).why == "planning: NotImplementedError: no rule"
+    assert "please report" in guard.Failed("planning", ValueError()).why
+
+
 @pytest.mark.parametrize("options", [{"strategy": "host"}, {"plan": xcoexec.Plan.uniform(1.0)}], ids=str)
 def test_an_array_that_is_gone_ends_its_call_alone(options: Any) -> None:
     """The call raises what `jax.jit` raises, without a warning, and the next one is planned for."""

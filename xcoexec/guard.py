@@ -29,8 +29,10 @@ class Failed(Exception):
     """A stage failed: `why` says which and how. What the library refuses says why by itself."""
 
     def __init__(self, stage: str, cause: Exception):
-        refused = isinstance(cause, (NotImplementedError, InterruptedError, XcoexecError)) and _one_line(cause)
-        self.why = refused or f"{stage}: {type(cause).__name__}: {_one_line(cause)} ({REPORT}: {versions()})"
+        self.why = _one_line(cause) if isinstance(cause, (Unsupported, InterruptedError, XcoexecError)) else ""
+        if not self.why:
+            asks = "" if isinstance(cause, NotImplementedError) else f" ({REPORT}: {versions()})"  # of another library
+            self.why = f"{stage}: {type(cause).__name__}: {_one_line(cause)}{asks}"
         super().__init__(self.why)
 
 
