@@ -41,9 +41,9 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Epilogue:
-    """What is applied to sums, the addresses of its operands and how far on this tile's lie. `row`: bytes
-    from where a pixel's addresses are listed to where those of the first pixel of the block are. `numbers`: operands
-    that are one number for all pixels, by their number, where they were read before.
+    """What is applied to sums, the addresses of its operands and how far on this tile's lie. `row`: bytes from where a
+    pixel's addresses are listed to where those of the first pixel of the block are. `numbers`: operands that are one
+    number for all pixels, by their number, where they were read before.
     """
 
     expr: Expr

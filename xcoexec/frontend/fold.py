@@ -59,19 +59,19 @@ class Folded:
         """
         return Constants(self, weights)
 
-    def handed(self, given: Sequence[int]) -> dict[Value, Value]:
-        """Input -> result that comes in its place, for the inputs at the positions `given`, which a call gives away:
-        one of the same shape and type, each once and in order, as `jax.jit` pairs those that the function reads.
+    def handed(self, given: Sequence[int]) -> dict[int, int]:
+        """Position of an input -> that of the result that comes in its place, for those of the positions `given`, which
+        a call gives away, that have one: of the same shape and type, each once and in order, as `jax.jit` pairs those
+        that the function reads.
         """
-        free: list[Value | Literal | None] = list(self.outputs)
-        read = {v for op in self.ops for v in op.value_ins} | {x for x in free if isinstance(x, Value)}
-        found: dict[Value, Value] = {}
-        for v in (self.inputs[i] for i in given if self.inputs[i] in read):
-            at = next((k for k, x in enumerate(free) if x is not None and (x.shape, x.dtype) == (v.shape, v.dtype)), -1)
-            if at >= 0:
-                out, free[at] = free[at], None
-                if isinstance(out, Value):
-                    found[v] = out
+        free = {o: (x.shape, x.dtype) for o, x in enumerate(self.outputs)}
+        read = {v for op in self.ops for v in op.value_ins} | {x for x in self.outputs if isinstance(x, Value)}
+        found: dict[int, int] = {}
+        for i, v in ((i, self.inputs[i]) for i in given if self.inputs[i] in read):
+            at = next((o for o, about in free.items() if about == (v.shape, v.dtype)), None)
+            if at is not None:
+                found[i] = at
+                del free[at]
         return found
 
 

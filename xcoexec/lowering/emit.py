@@ -109,7 +109,12 @@ class Synchronous(Halves):
     memory.
     """
 
-    def __init__(self, env: dict[Value, jax.Array], blobs: Mapping[HostUnit, jax.Array], handed: Mapping[Value, Value]):
+    def __init__(
+        self,
+        env: dict[Value, jax.Array],
+        blobs: Mapping[HostUnit, jax.Array],
+        handed: Mapping[Value, Value | Literal],
+    ):
         super().__init__(env)
         self.blobs, self.handed = blobs, handed
         self.joins: dict[Value, Join] = {}  # by the device half's part

@@ -131,7 +131,9 @@ class Lowered:
         turned_back(env, self.turned)
         if not self.device.apart:
             blobs = dict(zip(self.segments, consts[len(self.consts) :], strict=True))
-            halves: Halves = Synchronous(env, blobs, self.folded.handed(given))
+            pairs = self.folded.handed(given).items()
+            handed = {self.folded.inputs[i]: self.folded.outputs[o] for i, o in pairs}
+            halves: Halves = Synchronous(env, blobs, handed)
         else:
             halves = Asynchronous(env, self.sites, self.fetches, self._first() if self.fetches else None)
         halves.run(self.units)

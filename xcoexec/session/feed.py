@@ -15,14 +15,13 @@ from ..measure.part_seconds import example
 
 
 class Feed:
-    """`given`: leaves like the inputs; arrays are made in the place of shapes, when they are first needed. `handed`: of
-    those that a call gives away, the results that come in their places; of others a copy is given away.
+    """`given`: leaves like the inputs; arrays are made in the place of shapes, when they are first needed. `donated`:
+    positions of those that a call gives away and in whose places results come, which the next call gets.
     """
 
     def __init__(self, given: Sequence[ArrayLike | jax.ShapeDtypeStruct], donated: Sequence[int], folded: Folded):
         self._given, self._donated = given, donated
-        handed, places = folded.handed(donated), {v: o for o, v in enumerate(folded.outputs)}
-        self._handed = {i: places[handed[v]] for i, v in enumerate(folded.inputs) if v in handed}
+        self._handed = folded.handed(donated)
         self._made: dict[int, ArrayLike] = {}
 
     def leaves(self) -> list[ArrayLike]:
@@ -35,10 +34,7 @@ class Feed:
 
     def begin(self, call: Flat) -> Sequence[jax.Array]:
         """Calls with these inputs; the next call gets this one's results in the place of what it has taken."""
-        leaves = self.leaves()
-        taken = {i: jax.numpy.array(leaves[i], copy=True) for i in self._donated if i not in self._handed}
-        out = call(leaves)
-        self._made.update(taken)
+        out = call(self.leaves())
         self._made.update((i, out[o]) for i, o in self._handed.items())
         return out
 

@@ -106,8 +106,7 @@ class Problem:
         check_graph(graph)
         if any(isinstance(x, jax.ShapeDtypeStruct) for x in example) and any(op.unbounded for op in graph.program.ops):
             raise Unsupported(ENDLESS)
-        handed = folded.handed(donated)  # the others nobody takes, and JAX would warn of them at every compilation
-        donated = tuple(i for i in donated if folded.inputs[i] in handed)
+        donated = tuple(folded.handed(donated))  # JAX would warn of the others at every compilation
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
         return cls(*about, sibling, compiler_options, called, looked_up, step, committed, shards=shards)
 
