@@ -502,7 +502,8 @@ def test_shardings_go_to_jit() -> None:
     mesh = jax.make_mesh((1,), ("d",))
     sharding = NamedSharding(mesh, PartitionSpec("d"))
     fn = lambda x: x * 2
-    for given in (dict(in_shardings=sharding), dict(out_shardings=sharding)):
+    far = NamedSharding(mesh, PartitionSpec(), memory_kind="unpinned_host")
+    for given in (dict(in_shardings=far), dict(out_shardings=far)):
         with pytest.warns(CoexecWarning, match="shardings, which plain jax.jit keeps"):
             got = xcoexec.jit(fn, **given)(X)
         assert got.sharding == jax.jit(fn, **given)(X).sharding

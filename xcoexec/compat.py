@@ -90,6 +90,16 @@ def local_arrays(x: jax.Array) -> Sequence[jax.Array]:
     return cast("Sequence[jax.Array]", found)
 
 
+def alone(x: ArrayLike) -> ArrayLike:
+    """An array on a mesh of one device as one on that device, with the same buffer, or shape and type of such a one;
+    anything else as it is. Raises `RuntimeError` for an array that has been deleted.
+    """
+    if isinstance(x, jax.ShapeDtypeStruct) and x.sharding is not None:
+        (device,) = x.sharding.device_set
+        return cast(ArrayLike, x.update(sharding=SingleDevice(device)))
+    return local_arrays(x)[0] if type(x) is Array and type(x.sharding) is not SingleDevice else x
+
+
 def uncommitted(x: ArrayLike) -> ArrayLike:
     """An array with the same buffers that `jax.jit` may move: what a function closes over does not say where results
     of it lie, nor does a mesh of one device.
@@ -159,26 +169,6 @@ def bodies(eqn: JaxprEqn) -> list[Jaxpr]:
     return [x.jaxpr if isinstance(x, ClosedJaxpr) else x for x in found if program(x)]
 
 
-#: parameters of equations that may say where arrays lie, and what they then hold; a device alone is not obeyed there
-_PLACES = ("sharding", "out_sharding", "dst_sharding", "in_shardings", "out_shardings", "devices", "mesh")
-_SAYS = (jax.sharding.Sharding, jax.sharding.Mesh, jax.sharding.AbstractMesh, jax.memory.Space)
-
-
-def _says(x: object) -> bool:
-    """Whether a parameter names a place; a mesh without devices, which transposed operations have, is none."""
-    return isinstance(x, _SAYS) and not getattr(getattr(x, "mesh", x), "empty", False)
-
-
-def places(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
-    """The names of primitives that say where arrays lie (shardings, meshes, kinds of memory), inside of others too."""
-    for eqn in jaxpr.eqns:
-        said = [eqn.params[name] for name in _PLACES if eqn.params.get(name) is not None]
-        if any(map(_says, jax.tree_util.tree_leaves(said))):
-            yield eqn.primitive.name
-        for inner in bodies(eqn):
-            yield from places(inner)
-
-
 def equations(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[JaxprEqn]:
     """All equations of a jaxpr, inside of loops, branches and calls too."""
     for eqn in jaxpr.eqns:
@@ -215,6 +205,12 @@ def bind(primitive: Primitive, args: Sequence[ArrayLike], params: dict[str, obje
 # outside of JAX's promised API, and so without types
 _config: Any = jax._src.config  # type: ignore[attr-defined]
 _core: Any = jax._src.core  # type: ignore[attr-defined]
+_mesh: Any = jax._src.mesh  # type: ignore[attr-defined]
+#: parameters of a jitted function inside of a program: nothing is said of where an operand lies, and no mesh is set
+UNSPECIFIED: Any = jax._src.sharding_impls.UNSPECIFIED  # type: ignore[attr-defined]
+EMPTY_MESH: jax.sharding.Mesh = _mesh.empty_concrete_mesh
+#: the effect of what computes with all devices along an axis of a mesh
+AlongAxis: type = _core.NamedAxisEffect
 
 
 def versions() -> str:
@@ -277,29 +273,46 @@ def looks_for_nans() -> bool:
     return bool(_config.debug_nans.value or _config.debug_infs.value)
 
 
-def mesh_is_set() -> bool:
-    """Whether a mesh of devices is set around the call."""
-    mesh = jax._src.mesh  # type: ignore[attr-defined]
-    return not (jax.sharding.get_abstract_mesh().empty and mesh.thread_resources.env.physical_mesh.empty)
+def meshes() -> list[jax.sharding.Mesh | jax.sharding.AbstractMesh]:
+    """The meshes of devices that are set around the call."""
+    set_here = (jax.sharding.get_abstract_mesh(), _mesh.get_concrete_mesh(), _mesh.thread_resources.env.physical_mesh)
+    return [m for m in set_here if not m.empty]
+
+
+#: JAX's records of the meshes that are set, each thread's own
+_MESHES: list[Any] = [
+    getattr(_config, name, None) or getattr(_mesh, name)
+    for name in ("abstract_mesh_context_manager", "device_context", "mesh_context_manager")
+]
+_Set = tuple[list[Any], Any]  # what they hold, and the innermost environment of `with mesh:`
+_NO_MESH: _Set = [_config.config_ext.unset] * len(_MESHES), _mesh.EMPTY_ENV
 
 
 def mesh_here() -> Callable[[], contextlib.AbstractContextManager[None]]:
-    """A context with the mesh that is set here, or with none: where JAX transposes, an empty one is set, for which it
-    would compile anew.
+    """A context with the meshes that are set here, or with none, for any thread: where JAX transposes, an empty one is
+    set, for which it would compile anew.
     """
-    state = getattr(_config, "abstract_mesh_context_manager", None)
-    state = jax._src.mesh.abstract_mesh_context_manager if state is None else state  # type: ignore[attr-defined]
-    here = state.get_local()
+    return functools.partial(_meshed, ([state.get_local() for state in _MESHES], _mesh.thread_resources.env))
 
-    @contextlib.contextmanager
-    def same() -> Iterator[None]:
-        before = state.swap_local(here)
-        try:
-            yield
-        finally:
-            state.set_local(before)
 
-    return same
+def no_mesh() -> contextlib.AbstractContextManager[None]:
+    """A context in which no mesh is set."""
+    return _meshed(_NO_MESH)
+
+
+@contextlib.contextmanager
+def _meshed(wanted: _Set) -> Iterator[None]:
+    before, resources = (
+        [state.swap_local(x) for state, x in zip(_MESHES, wanted[0], strict=True)],
+        _mesh.thread_resources,
+    )
+    around, resources.env = resources.env, wanted[1]
+    try:
+        yield
+    finally:
+        resources.env = around
+        for state, x in zip(_MESHES, before, strict=True):
+            state.set_local(x)
 
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[None]]:
@@ -518,9 +531,12 @@ def _bind_call(
 
 
 __all__ = [
+    "EMPTY_MESH",
     "MADE",
     "NOTHING",
     "TRACED",
+    "UNSPECIFIED",
+    "AlongAxis",
     "Array",
     "ClosedJaxpr",
     "JaxLiteral",
@@ -531,6 +547,7 @@ __all__ = [
     "Pairs",
     "SingleDevice",
     "Var",
+    "alone",
     "as_weak",
     "at_once",
     "bind",
@@ -546,8 +563,8 @@ __all__ = [
     "local_arrays",
     "looks_for_nans",
     "mesh_here",
-    "mesh_is_set",
-    "places",
+    "meshes",
+    "no_mesh",
     "plain_jit",
     "primal_of",
     "primitives",

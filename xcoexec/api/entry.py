@@ -7,13 +7,26 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import Array, JitTrace, is_tracer, jit_is_disabled, looks_for_nans, settings, trace_of
+from ..compat import (
+    Array,
+    JitTrace,
+    is_tracer,
+    jit_is_disabled,
+    looks_for_nans,
+    mesh_here,
+    meshes,
+    no_mesh,
+    settings,
+    trace_of,
+)
 from ..errors import SplitError
+from ..frontend.places import unplaced
 from ..frontend.state import whole
 from ..frontend.trace import flattened, paths, weight_leaves
 from ..frontend.worth import small
@@ -30,8 +43,8 @@ from .function import Function
 from .kept import Kept
 from .look import Elsewhere, Look
 from .plain import Args, Call, Kwargs
-from .signature import Signature, lies_apart
-from .traced_call import coming_back, commits, types, unfit
+from .signature import Signature, lies_apart, lies_on_mesh, typed_by_mesh
+from .traced_call import coming_back, commits, on_mesh, types, unfit
 
 MISSES = 3  # calls in a row with new weights before what has changed counts as inputs
 NUMPY_WEIGHTS = (
@@ -82,6 +95,9 @@ class Entry:
         self._pending: PendingSession | None = None  # plans, or has planned
         self._planned: Kept | None = None  # the weights that are planned with, as soon as they are known
         self._placed: Placed | None = None  # where arrays lie, if not on the default device
+        self._on_mesh = False  # whether that is said to be one of a mesh
+        self._around = mesh_here() if meshes() else None  # the meshes that are set around calls
+        self._typed = typed_by_mesh(call.leaves)  # whether one is part of the arrays' types
         self._told: list[tuple[str, str, bool, str]] = []  # warnings of the background, for the next call
 
     def _abandoned(self, _: object) -> None:
@@ -200,7 +216,10 @@ class Entry:
             if self._made is None:
                 self._made = trace_of(self._function.plain.ask("trace", call.args, call.kwargs))
                 self._moving = coming_back(self._made, call) if self._known is None else frozenset()
-            why = unfit(self._made, call, self._function.plain.given) or self._place(self._made, call)
+            given = self._function.plain.given
+            why = unfit(self._made, call, given) or self._place(self._made, call)
+            found = lies_on_mesh(call.leaves) or on_mesh(self._made, given)
+            self._on_mesh = not why and self._placed is None and found
             now = "" if why else _not_now(call)
             if now:
                 return self._plainly(PlainSession(strategy_name(self._function.options.strategy), now))
@@ -211,6 +230,8 @@ class Entry:
         apart = lies_apart(call)
         if not apart:
             return ""
+        if on_mesh(made, self._function.plain.given):
+            return f"{apart}, and the program is one of a mesh"
         if made.donated or self._moving:
             return f"{apart}, and the call gives arrays away or has a state"
         try:
@@ -396,7 +417,8 @@ class Entry:
                 self._planned = Kept(found.index, found.inputs, weights, pending, look=look)
             return found
 
-        found = prepared(self._function.name, self._function.options, task, self._not_admitted, manner)
+        with no_mesh():
+            found = prepared(self._function.name, self._function.options, task, self._not_admitted, manner)
         if isinstance(found, PlainSession):
             elsewhere = Elsewhere.of(call) if self._placed is not None and self._known is None else None
             return self._plainly(found)._replace(look=elsewhere)
@@ -408,30 +430,51 @@ class Entry:
     def _task(self, made: JitTrace, call: Call) -> tuple[Task, Look | None]:
         """What is to be compiled for a call, its weights and inputs told apart, and how such calls are known."""
         function = self._function
-        traced = flattened(made.closed, made.out_tree, paths(self._call.tree))
+        closed = unplaced(made.closed) if self._on_mesh else made.closed
+        traced = flattened(closed, made.out_tree, paths(self._call.tree))
         moving = {*made.donated, *self._moving, *(self._placed.divided_leaves if self._placed is not None else ())}
         index = weight_leaves(traced, moving) if self._known is None else tuple(range(self._known))
         inputs = tuple(i for i in range(len(call.leaves)) if i not in set(index))
         donated = tuple(position for position, leaf in enumerate(inputs) if leaf in set(made.donated))
-        plain = function.on_inputs(self._call, index, call.leaves)
+        plain = self._as_called(function.on_inputs(self._call, index, call.leaves))
         look = Look.of(call, self._signature, index) if self._known is None else None
         if self._moving:
             call = call.described(inputs, types(made, call))
-        compile_plain = lambda: function.plain.ask("lower", call.args, call.kwargs).compile()
+        compile_plain = self._as_called(lambda: function.plain.ask("lower", call.args, call.kwargs).compile())
         about = (traced, index, inputs, call.leaves, donated, plain, function.plain.given, self._sibling, compile_plain)
         committed = self._placed is None and commits(made, call, index, function.plain.given)
-        task = Task(*about, step=bool(self._moving), committed=committed, placed=self._placed)
+        meshed = self._around is not None or (self._on_mesh and self._typed)
+        task = Task(
+            *about,
+            step=bool(self._moving),
+            committed=committed,
+            on_mesh=self._on_mesh,
+            meshed=meshed,
+            placed=self._placed,
+        )
         if self._moving or made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
             return task, look  # no call can be made twice, or as its caller makes it
-        called = lambda: function.plain.run(*call.args, **call.kwargs)
+        called = self._as_called(lambda: function.plain.run(*call.args, **call.kwargs))
         if self._known is not None:
             return dataclasses.replace(task, called=called), look
         if look is not None:
-            looked_up: Callable[[], object] = functools.partial(look.inputs, call.args, call.kwargs)
+            looked_up = self._as_called(functools.partial(look.inputs, call.args, call.kwargs))
             return dataclasses.replace(task, called=called, looked_up=looked_up), look
         kept = Kept(index, inputs, [call.leaves[i] for i in index], NOBODY)
-        looked_up = lambda: self._holds(function.plain.call(call.args, call.kwargs), kept)
+        looked_up = self._as_called(lambda: self._holds(function.plain.call(call.args, call.kwargs), kept))
         return dataclasses.replace(task, called=called, looked_up=looked_up), look
+
+    def _as_called(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """What a thread without a mesh calls, under those that are set around calls."""
+        around = self._around
+        if around is None:
+            return run
+
+        def called(*args: object) -> Any:
+            with around():
+                return run(*args)
+
+        return called
 
     def _not_admitted(self, weights: Sequence[ArrayLike]) -> str:
         """New weights are packed again; mutable ones are left to jax.jit."""

@@ -34,7 +34,7 @@ from .entry import Entry
 from .function import Function
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
-from .signature import Signature
+from .signature import Signature, typed_by_mesh
 from .traced_call import unfit
 
 Context = Callable[[], contextlib.AbstractContextManager[None]]
@@ -230,7 +230,9 @@ class Gradients:
             return self._known[key]
 
     def _fit(self, call: Call, wanted: Collection[int]) -> bool:
-        """Whether calls like this one may be co-executed."""
+        """Whether calls like this one may be co-executed: what is made up of tangents has no mesh in its type."""
+        if typed_by_mesh(call.leaves):
+            return False
         made = trace_of(self._function.plain.ask("trace", call.args, call.kwargs))
         if unfit(made, call, self._function.plain.given) or made.donated:
             return False

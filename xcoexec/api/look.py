@@ -91,7 +91,7 @@ class Look:
         fixed = {place for place, key in enumerate((*range(len(call.args)), *names)) if key in static}
         roots: list[tuple[int, Any]] = []
         rest: list[int] = []
-        keys: list[Hashable] = []
+        found: list[int] = []
         for place, value in enumerate(values):
             size = 0 if place in fixed else len(jax.tree_util.tree_leaves(value))
             inside = known.intersection(range(at, at + size))
@@ -101,13 +101,14 @@ class Look:
                 return None
             else:
                 rest.append(place)
-                keys += signature.leaves[at : at + size]
+                found += range(at, at + size)
             at += size
         tops = [Inside.of(v) if type(v) in CONTAINERS and p not in fixed else None for p, v in roots]
         containers = _containers([v for x in tops if x is not None for v in x.values])
         if containers is None or _containers([v for p, v in roots if p not in fixed]) is None:
             return None
         held = [(c, Inside.of(c)) for c in containers]
+        committed = None if signature.committed is None else [signature.committed[i] for i in found]
         return cls(
             names,
             len(call.args),
@@ -119,7 +120,7 @@ class Look:
             tuple(v for _, x in held for v in x.values),
             tuple(rest),
             jax.tree_util.tree_structure([values[p] for p in rest]),
-            Keys(keys),
+            Keys([signature.leaves[i] for i in found], committed),
             signature.configuration,
         )
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import NOTHING, TRACED, as_array, is_tracer
+from ..compat import NOTHING, TRACED, as_array, is_tracer, meshes
 from ..errors import BindError
 from ..guard import boundary, outside
 from ..ir.layers import LayerGraph
@@ -139,9 +139,10 @@ class ResidentFunction(Directly, Generic[R]):
         """Has the next call of this kind find its session at once, where nothing will take that one's place."""
         if isinstance(session, PendingSession):
             return
-        if len(args) == 1 and not kwargs and (key := array_key(args[0])) is not None:
+        one = len(args) == 1 and not kwargs and not meshes()  # which only a signature tells
+        if one and (key := array_key(args[0])) is not None:
             self._quick[key] = session
-        elif (usual := Usual.of(call)) is not None:
+        elif not meshes() and (usual := Usual.of(call)) is not None:
             self._usual = usual, session
 
     def _call(self, args: Args, kwargs: Kwargs) -> Call:

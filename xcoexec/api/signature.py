@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import jax
 import numpy as np
-from jax.sharding import Sharding
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
-from ..compat import Array, SingleDevice, configuration, default_device, mesh_is_set
+from ..compat import UNSPECIFIED, Array, SingleDevice, configuration, default_device, meshes
 from ..devices.registry import device_half
+from ..frontend.places import lies_on
 from .plain import Call
 
 NUMBERS = (bool, int, float, complex)
 TYPE_AND_PLACE = operator.attrgetter("aval", "sharding")
 #: of an array on one device; JAX may make a new sharding for each array
 KIND_TYPE_AND_DEVICE = operator.attrgetter("__class__", "aval", "sharding._device")
+KIND_TYPE_AND_PLACE = operator.attrgetter("__class__", "aval", "sharding")
 #: the parameters of `jax.jit` that place arrays: co-executed programs run on the default device alone
-PLACING = ("in_shardings", "out_shardings", "device", "backend")
+SHARDINGS = ("in_shardings", "out_shardings")
+PLACING = (*SHARDINGS, "device", "backend")
 
 
 class Away(NamedTuple):
-    """The key of an array that lies on another device than the default one, or on several."""
+    """The key of an array that lies on another device than the default one, on several, or on a mesh."""
 
     type: Hashable
     sharding: Sharding
@@ -34,8 +37,9 @@ class Away(NamedTuple):
 
 class Signature(NamedTuple):
     """All that `jax.jit` compiles another program for: structure, the leaves' types (weak ones are types of their own)
-    and places, static values, and JAX's configuration. `near`: of each leaf, whether it is an array of JAX's (None
-    where that makes no difference).
+    and places, static values, and JAX's configuration. `near`: of each leaf, whether it is an array of JAX's, and
+    `committed`, whether it is committed to where it lies (None where that makes no difference: to which device results
+    are committed is that of the inputs, unless a mesh is set).
     """
 
     tree: PyTreeDef
@@ -43,16 +47,21 @@ class Signature(NamedTuple):
     static: Hashable
     configuration: Hashable
     near: tuple[bool, ...] | None = None
+    committed: tuple[bool, ...] | None = None
 
     @classmethod
     def of(cls, call: Call, places: bool = False) -> Signature:
         """The signature of a call. `places`: arrays in host memory and JAX's own are planned for apart."""
         near = tuple([isinstance(x, jax.Array) for x in call.leaves]) if places else None
-        return cls(call.tree, tuple(map(leaf_key, call.leaves)), call.static, configuration(), near)
+        committed = tuple(map(_is_committed, call.leaves)) if meshes() else None
+        return cls(call.tree, tuple(map(leaf_key, call.leaves)), call.static, configuration(), near, committed)
 
     def holds(self, call: Call, inputs: Sequence[int]) -> bool:
         """Whether a call, whose leaves other than `inputs` are known to be the same, has this signature."""
         if call.tree != self.tree or call.static != self.static or configuration() != self.configuration:
+            return False
+        committed = self.committed
+        if committed is not None and any(_is_committed(call.leaves[i]) != committed[i] for i in inputs):
             return False
         return all(leaf_key(call.leaves[i]) == self.leaves[i] for i in inputs)
 
@@ -76,16 +85,27 @@ def single() -> bool:
 
 @functools.lru_cache
 def alone() -> bool:
-    """Whether there is no other device, so that every array lies on this one."""
+    """Whether there is no other device, so that every array on one device lies on this one."""
     return not device_half().apart and single()
 
 
 def is_away(x: object) -> bool:
     """Whether a leaf is an array that lies on another device than the default one, or on several."""
-    if type(x) is not Array:
-        return False
-    s = x.sharding
-    return type(s) is not SingleDevice or s._device is not home()
+    return type(x) is Array and not (_plainly_home(x.sharding) or at_home(x.sharding))
+
+
+def _is_committed(x: object) -> bool:
+    return isinstance(x, jax.Array) and x.committed
+
+
+def _plainly_home(s: Sharding) -> bool:
+    return type(s) is SingleDevice and s._device is home()
+
+
+@functools.lru_cache(maxsize=1024)
+def at_home(s: Sharding) -> bool:
+    """Whether all of an array lies on the default device, be it as that of a mesh."""
+    return lies_on(s, home())
 
 
 def leaf_key(x: object) -> Hashable:
@@ -93,9 +113,9 @@ def leaf_key(x: object) -> Hashable:
     device.
     """
     if type(x) is Array:
-        if is_away(x):
-            return Away((x.shape, x.dtype, x.weak_type), x.sharding)
-        return x.shape, x.dtype, x.weak_type
+        s = x.sharding
+        kind = (x.shape, x.dtype, x.weak_type)
+        return kind if _plainly_home(s) else Away(kind, s)
     if isinstance(x, (np.ndarray, np.generic)):
         return x.shape, x.dtype, False
     if type(x) in NUMBERS:
@@ -138,19 +158,22 @@ class Keys:
     leaves of the very types and places of those before them, which are compared as they are.
     """
 
-    __slots__ = ("_usual", "keys")
+    __slots__ = ("_usual", "committed", "keys")
 
-    def __init__(self, keys: Sequence[Hashable]):
+    def __init__(self, keys: Sequence[Hashable], committed: Sequence[bool] | None = None):
         self.keys = tuple(keys)
+        self.committed = None if committed is None else list(committed)  # as in `Signature`
         self._usual: list[object] | None = None
 
     def fit(self, leaves: Sequence[object]) -> bool:
         """Whether leaves have these keys."""
+        if self.committed is not None and list(map(_is_committed, leaves)) != self.committed:
+            return False
         found: list[object] | None
         try:
             found = list(map(KIND_TYPE_AND_DEVICE, leaves))
-        except AttributeError:  # some are no arrays of JAX's, or lie on several devices
-            found = None
+        except AttributeError:  # some are no arrays of JAX's, or lie on a mesh
+            found = _kinds_on_meshes(leaves)
         if found is not None and found == self._usual:
             return True
         if len(leaves) != len(self.keys) or not all(map(operator.eq, map(leaf_key, leaves), self.keys)):
@@ -159,12 +182,20 @@ class Keys:
         return True
 
 
+def _kinds_on_meshes(leaves: Sequence[object]) -> list[object] | None:
+    """As `Keys` compares leaves of which some lie on meshes; None where some are no arrays of JAX's."""
+    try:
+        return list(map(KIND_TYPE_AND_PLACE, leaves))
+    except AttributeError:
+        return None
+
+
 def array_key(x: object) -> Hashable:
     """A shorter signature, of a call with one array and nothing else: shape, type, kind and place of the array; None
     for what is no array.
     """
     if type(x) is Array:
-        return (x.shape, x.dtype, x.weak_type) if alone() else leaf_key(x)
+        return leaf_key(x)
     return (np.ndarray, x.shape, x.dtype) if type(x) is np.ndarray else None
 
 
@@ -181,7 +212,7 @@ def placed_apart(call: Call, given: Mapping[str, object]) -> str:
     named = [name for name in PLACING if _means_something(name, given.get(name))]
     if named:
         return f"it is given {' and '.join(named)}, which plain jax.jit keeps"
-    if mesh_is_set():
+    if not all(lies_on(m, home()) for m in meshes()):
         return "a mesh is set around the call, and co-executed programs run on one device"
     chosen = default_device()
     if chosen is not None and chosen not in (home(), home().platform):
@@ -191,8 +222,24 @@ def placed_apart(call: Call, given: Mapping[str, object]) -> str:
 
 def lies_apart(call: Call) -> str:
     """Which argument of a call lies on another device than the default one, or on several ("": none)."""
-    away = next((k for k in map(leaf_key, call.leaves) if isinstance(k, Away)), None)
-    return "" if away is None else f"an argument lies on {away.sharding}"
+    away = next((x for x in call.leaves if is_away(x)), None)
+    return "" if away is None else f"an argument lies on {cast(jax.Array, away).sharding}"
+
+
+def names_mesh(given: Mapping[str, object]) -> bool:
+    """Whether a mesh is set around the call, or the parameters of `jax.jit` name shardings."""
+    return bool(meshes()) or any(_given(given.get(name)) for name in SHARDINGS)
+
+
+def lies_on_mesh(leaves: Iterable[object]) -> bool:
+    """Whether one of these lies on a mesh, or on another device than the default one."""
+    return any(isinstance(leaf_key(x), Away) for x in leaves)
+
+
+def typed_by_mesh(leaves: Iterable[object]) -> bool:
+    """Whether a mesh is part of the type of one of these."""
+    where = [x.sharding for x in leaves if type(x) is Array]
+    return any(isinstance(s, NamedSharding) and AxisType.Explicit in s.mesh.axis_types for s in where)
 
 
 def names_home(given: Mapping[str, object]) -> bool:
@@ -206,8 +253,14 @@ def _means_something(name: str, value: object) -> bool:
         return value is not None and value != home().platform
     if name == "device":
         return value is not None and value != home()
-    leaves = jax.tree_util.tree_leaves(value, is_leaf=lambda x: x is None)
-    return any(x is not None and type(x).__name__ != "UnspecifiedValue" for x in leaves)
+    return not all(lies_on(x, home()) or (isinstance(x, PartitionSpec) and meshes()) for x in _given(value))
 
 
-__all__ = ["Signature", "Usual", "array_key", "described", "is_away", "lies_apart", "names_home", "placed_apart"]
+def _given(value: object) -> list[object]:
+    """The places that a parameter names."""
+    leaves = jax.tree_util.tree_leaves(value, is_leaf=lambda x: x is None or isinstance(x, PartitionSpec))
+    return [x for x in leaves if x is not None and x is not UNSPECIFIED]
+
+
+__all__ = ["Signature", "Usual", "array_key", "described", "is_away", "lies_apart", "names_home", "names_mesh"]
+__all__ += ["lies_on_mesh", "placed_apart", "typed_by_mesh"]

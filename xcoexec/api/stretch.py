@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compat import NOTHING, TRACED, Array
+from ..compat import NOTHING, TRACED, Array, SingleDevice, configuration, meshes
 from ..guard import outside
 from ..lowering.executable import Executable, Stale
 from ..session.session import PlainSession, Session
@@ -27,7 +27,7 @@ class Stretch:
     """
 
     __slots__ = (
-        *("_answered", "_at_last", "_current", "_exe", "_given", "_in_a_row", "_places", "_types"),
+        *("_answered", "_around", "_at_last", "_current", "_exe", "_given", "_in_a_row", "_places", "_types"),
         *("left", "session"),
     )
 
@@ -42,7 +42,9 @@ class Stretch:
     ):
         self.session, self.left, self._exe, self._current = session, left, exe, current
         self._types = list(map(_type, inputs))
-        self._places = None if alone() else list(map(_place, inputs))
+        # a program of ours is stale under another configuration, unless it is none of the mesh's around calls
+        self._around = configuration() if meshes() else None
+        self._places = list(map(_place if self._around is None else _place_within, inputs))
         self._given = given
         self._answered = self._at_last = 0  # calls, and those before the last one that it did not take
         self._in_a_row = 0  # calls that it did not take
@@ -53,6 +55,8 @@ class Stretch:
         monitor, choice, gate, unflatten = session.monitor, session.choice, session.gate, session.unflatten
         arrays = self._arrays if self._given is not None else None
         program, refused = self._program()
+        around = self._around
+        place = _place if around is None else _place_within
 
         def answer(*args: Any, **kwargs: Any) -> Any:
             if (
@@ -65,7 +69,8 @@ class Stretch:
                 if (
                     inputs is not None
                     and [x.aval if type(x) is Array else _type(x) for x in inputs] == types
-                    and (places is None or list(map(_place, inputs)) == places)
+                    and list(map(place, inputs)) == places
+                    and (around is None or configuration() == around)
                 ):
                     try:
                         out = program(*inputs)
@@ -125,8 +130,16 @@ def _type(x: Any) -> Hashable:
 
 
 def _place(x: Any) -> Hashable:
-    """Where an array of JAX's lies."""
-    return x.sharding if type(x) is Array else None
+    """Where an array of JAX's lies; None where it can only be the one device."""
+    if type(x) is not Array:
+        return None
+    s = x.sharding
+    return None if type(s) is SingleDevice and alone() else s
+
+
+def _place_within(x: Any) -> Hashable:
+    """As `_place`, within a mesh: what is committed to a device brings results there."""
+    return (x.sharding, x.committed) if type(x) is Array else None
 
 
 def stretch_of(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import cast
+from typing import Any
 
 import jax
-from jax.sharding import AxisType, NamedSharding
 
-from ..compat import JitTrace, numberless, places, shape_of
+from ..compat import JitTrace, numberless, shape_of
+from ..frontend.places import elsewhere, placing
 from ..frontend.state import returned
 from .plain import Call
-from .signature import home, is_away, names_home, placed_apart
+from .signature import home, is_away, names_home, names_mesh, placed_apart, typed_by_mesh
 
 EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
 CALLS_BACK = "it calls back to Python, and planning would do so many times"
@@ -30,21 +30,15 @@ def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
         return CALLS_BACK
     if numberless(made.closed.jaxpr):
         return NUMBERLESS
-    if any(map(_elsewhere, made.closed.consts)):
+    if any(map(is_away, made.closed.consts)) or typed_by_mesh(made.closed.consts):
         return ELSEWHERE
-    said = next(places(made.closed), "")
+    said = elsewhere(made.closed, home())
     return f"it says itself where arrays lie ({said}), which plain jax.jit keeps" if said else placed_apart(call, given)
 
 
-def _elsewhere(const: object) -> bool:
-    """Whether what a function closes over lies on other devices. A mesh of the default one alone is none, unless its
-    axes are explicit: then they are part of the results' types.
-    """
-    if not is_away(const):
-        return False
-    where = cast(jax.Array, const).sharding
-    explicit = isinstance(where, NamedSharding) and AxisType.Explicit in where.mesh.axis_types
-    return explicit or where.device_set != {home()}
+def on_mesh(made: JitTrace, given: Mapping[str, object]) -> bool:
+    """Whether a program says, or is told, that devices are those of a mesh."""
+    return names_mesh(given) or next(placing(made.closed), None) is not None
 
 
 def types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
@@ -52,7 +46,9 @@ def types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
     found = []
     for var, x in zip(made.closed.jaxpr.invars, call.leaves, strict=True):
         known = shape_of(var)
-        found.append(known.update(sharding=x.sharding) if isinstance(x, jax.Array) and x.committed else known)
+        said: Any = x
+        known_place = isinstance(x, jax.ShapeDtypeStruct) or (isinstance(x, jax.Array) and x.committed)
+        found.append(known.update(sharding=said.sharding) if known_place else known)
     return found
 
 
@@ -73,4 +69,4 @@ def coming_back(made: JitTrace, call: Call) -> frozenset[int]:
     return returned(call.tree, pairs(jaxpr.invars), made.out_tree, pairs(jaxpr.outvars))
 
 
-__all__ = ["coming_back", "commits", "types", "unfit"]
+__all__ = ["coming_back", "commits", "on_mesh", "types", "unfit"]

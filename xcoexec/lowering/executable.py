@@ -10,9 +10,10 @@ from typing import Protocol
 
 import jax
 import numpy as np
+from jax.sharding import Sharding
 from jax.typing import ArrayLike
 
-from ..compat import Jitted, SingleDevice, as_array, configuration, plain_jit
+from ..compat import Jitted, SingleDevice, alone, as_array, configuration, no_mesh, plain_jit
 from ..ir.plan import Plan
 from .lower import Lowered
 from .programs import Flat, Section, divided, in_turn, sections
@@ -64,6 +65,23 @@ class Executable:
         return self.lowered is not None and not self.lowered.device.apart
 
 
+def without_mesh(exe: Executable) -> Executable:
+    """The same for callers around whose calls a mesh of one device is set, or whose arrays have it in their types: it
+    is no part of a program of ours.
+    """
+
+    def call(leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
+        with no_mesh():
+            return exe.call(list(map(alone, leaves)))
+
+    def compiled(leaves: Sequence[ArrayLike]) -> object:
+        assert exe.compiled is not None
+        with no_mesh():
+            return exe.compiled(list(map(alone, leaves)))
+
+    return dataclasses.replace(exe, call=call, compiled=exe.compiled and compiled, program=None)
+
+
 class Stale(Exception):
     """JAX's configuration is another one than that for which the executable was made."""
 
@@ -75,7 +93,7 @@ def executable(
     donated: Sequence[int],
     compiler_options: Mapping[str, object] | None = None,
     made_for: Hashable = None,
-    committed: bool = False,
+    results: Sequence[Sharding] | None = None,
     caller: Callable[[Lowered, Sequence[jax.Array]], Caller] | None = None,
     where: jax.Device | None = None,
     blobs: Sequence[jax.Array] | None = None,
@@ -85,7 +103,7 @@ def executable(
     traced, `donated`: positions among the inputs.
 
     `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it
-    changes: then the call raises `Stale`. `committed`: results stay on the device whatever lies where of the inputs.
+    changes: then the call raises `Stale`. `results`: where each lies, whatever lies where of the inputs (None: there).
     `caller`: who calls, of the constants that calls begin with (None: they never change). `where`, `blobs`: as in
     `Lowered.arguments`. `inside`: bytes of constants that may be part of a device's program (see `INSIDE_BYTES`).
     """
@@ -98,12 +116,13 @@ def executable(
 
     fn = checked(lambda *flat: lowered(flat[:n], flat[n:], donated), made_for)
     options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
-    if committed:
-        options["out_shardings"] = SingleDevice(jax.local_devices()[0])
     calls = caller(lowered, args) if caller is not None else None
     parts = sections(lowered)
     if parts:
-        return _several(plan, lowered, parts, args, made_for, options, seconds)
+        return _several(plan, lowered, parts, args, made_for, options, results, seconds)
+    if results is not None:
+        hidden = [SingleDevice(jax.local_devices()[0])] * lowered.folded.hidden
+        options["out_shardings"] = [*results, *hidden]
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
     call = (lambda leaves: jitted(*args, *leaves)) if calls is None else functools.partial(calls.call, jitted)
@@ -130,14 +149,18 @@ def _several(
     args: Sequence[jax.Array],
     made_for: Hashable,
     options: Mapping[str, object],
+    results: Sequence[Sharding] | None,
     seconds: float,
 ) -> Executable:
     """A plan whose call is several programs, one for each of its parts."""
     value = dict(zip(lowered.consts, args, strict=False))
 
     def program(part: Section) -> tuple[Jitted, list[jax.Array]]:
-        fn = checked(lambda *flat: part(lowered, flat), made_for)
-        return plain_jit(fn, **options), [value[v] for v in part.consts]
+        fn, about = checked(lambda *flat: part(lowered, flat), made_for), dict(options)
+        if results is not None:
+            between = [SingleDevice(jax.local_devices()[0])] * len(part.gives)
+            about["out_shardings"] = [*between, *(results[at] for at, _, _ in part.results)]
+        return plain_jit(fn, **about), [value[v] for v in part.consts]
 
     def compile_one(jitted: Jitted, consts: Sequence[jax.Array], *reads: ArrayLike) -> Sequence[jax.Array]:
         jitted.lower(*consts, *reads).compile()

@@ -19,7 +19,7 @@ from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
 from ..ir.placement import bare
 from ..ir.plan import Plan
-from ..lowering.executable import INSIDE_BYTES, Executable, executable, local
+from ..lowering.executable import INSIDE_BYTES, Executable, executable, local, without_mesh
 from ..lowering.lower import Lowered, lower
 from ..lowering.shards import Shards
 from ..measure.device_layers import to_predict
@@ -162,13 +162,17 @@ class Attempt:
         options |= device.singly() if plan.singly else {}
         options |= {**(self.few_kernels if plan.libraries else {}), **(p.compiler_options or {})}
         lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)
-        if p.shards is not None:
-            exe = self._on_all(plan, lowered, p.shards, options)
-            return recording.only(exe, p.plain) if plan.graphs else exe
-        about = (options, configuration(), p.committed, p.caller if p.banks else None)
-        alone = self.machine.limit is None and not p.step
-        made = executable(plan, lowered, p.weights, p.donated, *about, inside=INSIDE_BYTES if alone else 0)
+        made = self._compilable(plan, lowered, options)
+        made = without_mesh(made) if p.meshed else made
         return recording.only(made, p.plain) if plan.graphs else made
+
+    def _compilable(self, plan: Plan, lowered: Lowered, options: Mapping[str, object]) -> Executable:
+        p = self.problem
+        if p.shards is not None:
+            return self._on_all(plan, lowered, p.shards, options)
+        about = (options, configuration(), p.results, p.caller if p.banks else None)
+        alone = self.machine.limit is None and not p.step
+        return executable(plan, lowered, p.weights, p.donated, *about, inside=INSIDE_BYTES if alone else 0)
 
     def _on_all(self, plan: Plan, lowered: Lowered, shards: Shards, options: Mapping[str, object]) -> Executable:
         """A plan on the devices of a call's shards: one program where the host half has no part in it, else lowered for

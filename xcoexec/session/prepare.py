@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import jax
+from jax.sharding import Sharding
 from jax.typing import ArrayLike
 
 from .. import config
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
+from ..compat import SingleDevice, alone
 from ..devices.cores import divided
 from ..devices.registry import device_half, link_of
 from ..errors import BindError, SplitError
@@ -46,8 +48,9 @@ class Task:
     """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given
     away, plain jax.jit of the inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same
     function is planned already for other shapes. `compile_plain`: what plain jax.jit compiles for the example; raises
-    what it raises. `called`, `looked_up`, `step`, `committed`: as in `Problem`. `placed`: where the leaves lie (None:
-    on the default device).
+    what it raises. `called`, `looked_up`, `step`, `meshed`: as in `Problem`. `committed`: results stay on the default
+    device whatever lies where of the inputs; `on_mesh`: it is one of a mesh, on which they lie as those of plain
+    `jax.jit`. `placed`: where the leaves lie (None: on the default device).
     """
 
     traced: Traced
@@ -63,12 +66,15 @@ class Task:
     looked_up: Callable[[], object] | None = None
     step: bool = False
     committed: bool = False
+    on_mesh: bool = False
+    meshed: bool = False
     placed: Placed | None = None
 
     @property
     def weights(self) -> list[ArrayLike]:
-        """The leaves that are weights."""
-        return [self.leaves[i] for i in self.index]
+        """The leaves that are weights; of a mesh of one device, those there."""
+        found = [self.leaves[i] for i in self.index]
+        return list(map(alone, found)) if self.on_mesh else found
 
     @property
     def example(self) -> list[ArrayLike]:
@@ -89,9 +95,20 @@ class Task:
             called=self.called,
             looked_up=self.looked_up,
             step=self.step,
-            committed=self.committed,
+            results=self._results(),
+            meshed=self.meshed,
             divide=None if self.placed is None else functools.partial(self._divided, self.placed),
         )
+
+    def _results(self) -> Sequence[Sharding] | None:
+        """Where results lie, if that depends on more than on the inputs."""
+        home = SingleDevice(jax.local_devices()[0])
+        count = len(self.traced.outputs)
+        if self.on_mesh:
+            found = jax.tree_util.tree_leaves(self.compile_plain().output_shardings)
+            if not all(isinstance(s, SingleDevice) for s in found):
+                return found
+        return [home] * count if self.committed else None
 
     def _divided(self, placed: Placed, whole: Folded) -> tuple[Folded, Shards]:
         """The program of a shard of a call, and how its results are put together: as those of plain `jax.jit` lie."""

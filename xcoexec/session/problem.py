@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding, Sharding
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
@@ -54,9 +55,10 @@ class Problem:
     that a call gives away and in whose memory results come. `plain`: plain `jax.jit` as a function of the inputs'
     leaves. `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`.
     `called`: a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is
-    known (None: nothing worth mentioning). `committed`: as in `executable`. `banks`: experts of which the device holds
-    some, and how often they are used. `shards`: the graph is that of one shard of a call, `weights` are those of the
-    first one, `example` and `plain` are of whole calls.
+    known (None: nothing worth mentioning). `results`: as in `executable`. `meshed`: a mesh is set around calls, or part
+    of their arrays' types. `banks`: experts of which the device holds some, and how often they are used. `shards`: the
+    graph is that of one shard of a call, `weights` are those of the first one, `example` and `plain` are of whole
+    calls.
     """
 
     folded: Folded
@@ -71,7 +73,8 @@ class Problem:
     called: Callable[[], object] | None = None
     looked_up: Callable[[], object] | None = None
     step: bool = False
-    committed: bool = False
+    results: tuple[Sharding, ...] | None = None
+    meshed: bool = False
     banks: tuple[Bank, ...] = ()
     uses: Uses | None = None
     shards: Shards | None = None
@@ -91,7 +94,8 @@ class Problem:
         called: Callable[[], object] | None = None,
         looked_up: Callable[[], object] | None = None,
         step: bool = False,
-        committed: bool = False,
+        results: Sequence[Sharding] | None = None,
+        meshed: bool = False,
         divide: Callable[[Folded], tuple[Folded, Shards]] | None = None,
     ) -> Problem:
         """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. `divide`: makes of
@@ -108,7 +112,12 @@ class Problem:
             raise Unsupported(ENDLESS)
         donated = tuple(folded.handed(donated))  # JAX would warn of the others at every compilation
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
-        return cls(*about, sibling, compiler_options, called, looked_up, step, committed, shards=shards)
+        return cls(
+            *(*about, sibling, compiler_options, called, looked_up, step),
+            results=None if results is None else tuple(results),
+            meshed=meshed,
+            shards=shards,
+        )
 
     def with_experts(self, limit: int) -> Problem:
         """The same with caches of experts on the device, where it may hold `limit` bytes: all other weights, and as
@@ -148,9 +157,11 @@ class Problem:
 
     @property
     def on_host(self) -> bool:
-        """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them, and
-        XLA:CPU is there.
+        """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them, the
+        results may lie there, and XLA:CPU is there.
         """
+        if any(isinstance(s, NamedSharding) for s in self.results or ()):
+            return False
         try:
             jax.local_devices(backend="cpu")
         except RuntimeError:  # JAX_PLATFORMS names the device alone
