@@ -129,8 +129,8 @@ def jit(
         of two bf16; `jax.default_matmul_precision` around `fn`, so that a product that names a precision keeps it.
         Where plain `jax.jit` runs, it does what XLA makes of that (default: JAX's own).
       given: the parameters of `jax.jit` (static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
-        inline, compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings over
-        several devices, or a device other than the default one, plain `jax.jit` is used.
+        inline, compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings
+        over several devices, or a device other than the default one, plain `jax.jit` is used.
 
     Raises `TypeError` or `ValueError` that says what is valid, and `BindError` at a call when strict.
     """

@@ -42,7 +42,7 @@ class Stretch:
     ):
         self.session, self.left, self._exe, self._current = session, left, exe, current
         self._types = list(map(_type, inputs))
-        # a program of ours is stale under another configuration, unless it is none of the mesh's around calls
+        # our programs know no mesh around calls, and nothing is stale that is called within another
         self._around = configuration() if meshes() else None
         self._places = list(map(_place if self._around is None else _place_within, inputs))
         self._given = given
