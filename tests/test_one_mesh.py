@@ -284,3 +284,10 @@ def test_places_that_stay_with_jit() -> None:
     assert elsewhere(jax.make_jaxpr(lambda x: put(x, far))(X), jax.devices()[0]) == "device_put"
     odd = alone(lambda x: jax.vmap(lambda y: lax.psum(y, ("d", "v")), axis_name="v")(x))
     assert elsewhere(jax.make_jaxpr(odd)(X), jax.devices()[0]).startswith("psum")
+
+
+@pytest.mark.parametrize("dim", [None, "channel"])
+def test_what_is_spread_over_devices_has_no_mesh_of_its_own(dim: str | None) -> None:
+    fast = xcoexec.jit(constrained(BATCH)).spread(FREE, **({} if dim is None else {"dim": dim}))
+    with pytest.raises(xcoexec.BindError, match="one of a mesh"):
+        fast(X)

@@ -6,8 +6,7 @@ import dataclasses
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -19,8 +18,6 @@ from ..compat import (
     is_tracer,
     jit_is_disabled,
     looks_for_nans,
-    mesh_here,
-    meshes,
     no_mesh,
     settings,
     trace_of,
@@ -31,7 +28,6 @@ from ..frontend.state import whole
 from ..frontend.trace import flattened, paths, weight_leaves
 from ..frontend.worth import small
 from ..guard import Failed, stage, warn
-from ..lowering.shards import Placed
 from ..measure.timing import measured_in
 from ..planning.strategies import strategy_name
 from ..session.begin import Beginning
@@ -43,8 +39,9 @@ from .function import Function
 from .kept import Kept
 from .look import Elsewhere, Look
 from .plain import Args, Call, Kwargs
-from .signature import Signature, lies_apart, lies_on_mesh, typed_by_mesh
-from .traced_call import coming_back, commits, on_mesh, types, unfit
+from .signature import Signature
+from .traced_call import coming_back, commits, types, unfit
+from .where import Where, lies_apart
 
 MISSES = 3  # calls in a row with new weights before what has changed counts as inputs
 NUMPY_WEIGHTS = (
@@ -94,10 +91,7 @@ class Entry:
         self._refused = ""
         self._pending: PendingSession | None = None  # plans, or has planned
         self._planned: Kept | None = None  # the weights that are planned with, as soon as they are known
-        self._placed: Placed | None = None  # where arrays lie, if not on the default device
-        self._on_mesh = False  # whether that is said to be one of a mesh
-        self._around = mesh_here() if meshes() else None  # the meshes that are set around calls
-        self._typed = typed_by_mesh(call.leaves)  # whether one is part of the arrays' types
+        self._where = Where()
         self._told: list[tuple[str, str, bool, str]] = []  # warnings of the background, for the next call
 
     def _abandoned(self, _: object) -> None:
@@ -216,31 +210,19 @@ class Entry:
             if self._made is None:
                 self._made = trace_of(self._function.plain.ask("trace", call.args, call.kwargs))
                 self._moving = coming_back(self._made, call) if self._known is None else frozenset()
-            given = self._function.plain.given
-            why = unfit(self._made, call, given) or self._place(self._made, call)
-            found = lies_on_mesh(call.leaves) or on_mesh(self._made, given)
-            self._on_mesh = not why and self._placed is None and found
+            why = unfit(self._made, self._function.plain.given) or self._place(self._made, call)
             now = "" if why else _not_now(call)
             if now:
                 return self._plainly(PlainSession(strategy_name(self._function.options.strategy), now))
             return self._refuse(why, call) if why else self._planning(self._made, call)
 
     def _place(self, made: JitTrace, call: Call) -> str:
-        """Notes where a call's arrays lie; why such calls are not co-executed there ("" where they may be)."""
-        apart = lies_apart(call)
-        if not apart:
-            return ""
-        if on_mesh(made, self._function.plain.given):
-            return f"{apart}, and the program is one of a mesh"
-        if made.donated or self._moving:
-            return f"{apart}, and the call gives arrays away or has a state"
+        """Notes where such calls run; why they are not co-executed there ("" where they may be)."""
+        stays, bounded = not (made.donated or self._moving), self._function.options.device_memory is not None
         try:
-            placed = Placed.of(call.leaves)
+            self._where = Where.of(made, call, self._function.plain.given, stays, bounded)
         except SplitError as e:
-            return f"{apart}: {e}"
-        if self._function.options.device_memory is not None and len(placed.devices) > 1:
-            return f"{apart}, and device_memory is that of one device"
-        self._placed = placed
+            return str(e)
         return ""
 
     def tell(self) -> None:
@@ -296,7 +278,7 @@ class Entry:
         if self._pending is not None:  # what it still plans has other weights
             self._pending.stop()
             self._pending = None
-        if self._placed is not None and self._moving:
+        if self._where.placed is not None and self._moving:
             return self._refuse(f"{lies_apart(call)}, and weights are others at every call", call)
         call = self._to_plan(made, call)
         if not options.waits:
@@ -325,8 +307,7 @@ class Entry:
         is there sooner.
         """
         options, same = self._function.options, settings()
-        devices = 1 if self._placed is None else len(self._placed.local)
-        beginning = Beginning(made.closed, options.threads, devices)
+        beginning = Beginning(made.closed, options.threads, self._where.devices)
         new = self._current is None and not self._moving and not self._function.plain.often
         if new and beginning.with_plan():
             try:
@@ -420,7 +401,7 @@ class Entry:
         with no_mesh():
             found = prepared(self._function.name, self._function.options, task, self._not_admitted, manner)
         if isinstance(found, PlainSession):
-            elsewhere = Elsewhere.of(call) if self._placed is not None and self._known is None else None
+            elsewhere = Elsewhere.of(call) if self._where.placed is not None and self._known is None else None
             return self._plainly(found)._replace(look=elsewhere)
         weights = [call.leaves[i] for i in found.task.index]
         arrays = [w for w in weights if isinstance(w, jax.Array)]
@@ -429,52 +410,33 @@ class Entry:
 
     def _task(self, made: JitTrace, call: Call) -> tuple[Task, Look | None]:
         """What is to be compiled for a call, its weights and inputs told apart, and how such calls are known."""
-        function = self._function
-        closed = unplaced(made.closed) if self._on_mesh else made.closed
+        function, where = self._function, self._where
+        closed = unplaced(made.closed) if where.on_mesh else made.closed
         traced = flattened(closed, made.out_tree, paths(self._call.tree))
-        moving = {*made.donated, *self._moving, *(self._placed.divided_leaves if self._placed is not None else ())}
+        moving = {*made.donated, *self._moving, *where.divided}
         index = weight_leaves(traced, moving) if self._known is None else tuple(range(self._known))
         inputs = tuple(i for i in range(len(call.leaves)) if i not in set(index))
         donated = tuple(position for position, leaf in enumerate(inputs) if leaf in set(made.donated))
-        plain = self._as_called(function.on_inputs(self._call, index, call.leaves))
+        plain = where.as_called(function.on_inputs(self._call, index, call.leaves))
         look = Look.of(call, self._signature, index) if self._known is None else None
         if self._moving:
             call = call.described(inputs, types(made, call))
-        compile_plain = self._as_called(lambda: function.plain.ask("lower", call.args, call.kwargs).compile())
+        compile_plain = where.as_called(lambda: function.plain.ask("lower", call.args, call.kwargs).compile())
         about = (traced, index, inputs, call.leaves, donated, plain, function.plain.given, self._sibling, compile_plain)
-        committed = self._placed is None and commits(made, call, index, function.plain.given)
-        meshed = self._around is not None or (self._on_mesh and self._typed)
-        task = Task(
-            *about,
-            step=bool(self._moving),
-            committed=committed,
-            on_mesh=self._on_mesh,
-            meshed=meshed,
-            placed=self._placed,
-        )
+        committed = where.placed is None and commits(made, call, index, function.plain.given)
+        task = Task(*about, step=bool(self._moving), committed=committed, placed=where.placed)
+        task = dataclasses.replace(task, on_mesh=where.on_mesh, meshed=where.meshed)
         if self._moving or made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
             return task, look  # no call can be made twice, or as its caller makes it
-        called = self._as_called(lambda: function.plain.run(*call.args, **call.kwargs))
+        called = where.as_called(lambda: function.plain.run(*call.args, **call.kwargs))
         if self._known is not None:
             return dataclasses.replace(task, called=called), look
         if look is not None:
-            looked_up = self._as_called(functools.partial(look.inputs, call.args, call.kwargs))
+            looked_up = where.as_called(functools.partial(look.inputs, call.args, call.kwargs))
             return dataclasses.replace(task, called=called, looked_up=looked_up), look
         kept = Kept(index, inputs, [call.leaves[i] for i in index], NOBODY)
-        looked_up = self._as_called(lambda: self._holds(function.plain.call(call.args, call.kwargs), kept))
+        looked_up = where.as_called(lambda: self._holds(function.plain.call(call.args, call.kwargs), kept))
         return dataclasses.replace(task, called=called, looked_up=looked_up), look
-
-    def _as_called(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """What a thread without a mesh calls, under those that are set around calls."""
-        around = self._around
-        if around is None:
-            return run
-
-        def called(*args: object) -> Any:
-            with around():
-                return run(*args)
-
-        return called
 
     def _not_admitted(self, weights: Sequence[ArrayLike]) -> str:
         """New weights are packed again; mutable ones are left to jax.jit."""

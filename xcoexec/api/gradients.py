@@ -34,8 +34,9 @@ from .entry import Entry
 from .function import Function
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
-from .signature import Signature, typed_by_mesh
+from .signature import Signature
 from .traced_call import unfit
+from .where import typed_by_mesh
 
 Context = Callable[[], contextlib.AbstractContextManager[None]]
 
@@ -234,7 +235,7 @@ class Gradients:
         if typed_by_mesh(call.leaves):
             return False
         made = trace_of(self._function.plain.ask("trace", call.args, call.kwargs))
-        if unfit(made, call, self._function.plain.given) or made.donated:
+        if unfit(made, self._function.plain.given) or made.donated:
             return False
         smooth = all(jnp.issubdtype(jax.typeof(call.leaves[i]).dtype, jnp.inexact) for i in wanted)
         return smooth and (self._function.options.waits or not small(made.closed))

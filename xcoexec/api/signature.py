@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple, cast
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
+from jax.sharding import Sharding
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
-from ..compat import UNSPECIFIED, Array, SingleDevice, configuration, default_device, meshes
+from ..compat import Array, SingleDevice, configuration, meshes
 from ..devices.registry import device_half
 from ..frontend.places import lies_on
 from .plain import Call
@@ -23,9 +23,6 @@ TYPE_AND_PLACE = operator.attrgetter("aval", "sharding")
 #: of an array on one device; JAX may make a new sharding for each array
 KIND_TYPE_AND_DEVICE = operator.attrgetter("__class__", "aval", "sharding._device")
 KIND_TYPE_AND_PLACE = operator.attrgetter("__class__", "aval", "sharding")
-#: the parameters of `jax.jit` that place arrays: co-executed programs run on the default device alone
-SHARDINGS = ("in_shardings", "out_shardings")
-PLACING = (*SHARDINGS, "device", "backend")
 
 
 class Away(NamedTuple):
@@ -205,62 +202,4 @@ def described(x: ArrayLike) -> tuple[tuple[int, ...], str]:
     return tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__)) + weak
 
 
-def placed_apart(call: Call, given: Mapping[str, object]) -> str:
-    """Why a call's program does not run on the default device alone ("" where it does). `given`: the parameters of
-    `jax.jit` as the caller named them.
-    """
-    named = [name for name in PLACING if _means_something(name, given.get(name))]
-    if named:
-        return f"it is given {' and '.join(named)}, which plain jax.jit keeps"
-    if not all(lies_on(m, home()) for m in meshes()):
-        return "a mesh is set around the call, and co-executed programs run on one device"
-    chosen = default_device()
-    if chosen is not None and chosen not in (home(), home().platform):
-        return f"jax_default_device is {chosen}, and co-executed programs run on {home()}"
-    return ""
-
-
-def lies_apart(call: Call) -> str:
-    """Which argument of a call lies on another device than the default one, or on several ("": none)."""
-    away = next((x for x in call.leaves if is_away(x)), None)
-    return "" if away is None else f"an argument lies on {cast(jax.Array, away).sharding}"
-
-
-def names_mesh(given: Mapping[str, object]) -> bool:
-    """Whether a mesh is set around the call, or the parameters of `jax.jit` name shardings."""
-    return bool(meshes()) or any(_given(given.get(name)) for name in SHARDINGS)
-
-
-def lies_on_mesh(leaves: Iterable[object]) -> bool:
-    """Whether one of these lies on a mesh, or on another device than the default one."""
-    return any(isinstance(leaf_key(x), Away) for x in leaves)
-
-
-def typed_by_mesh(leaves: Iterable[object]) -> bool:
-    """Whether a mesh is part of the type of one of these."""
-    where = [x.sharding for x in leaves if type(x) is Array]
-    return any(isinstance(s, NamedSharding) and AxisType.Explicit in s.mesh.axis_types for s in where)
-
-
-def names_home(given: Mapping[str, object]) -> bool:
-    """Whether the parameters of `jax.jit` name the default device, or its platform."""
-    return given.get("device") is not None or given.get("backend") is not None
-
-
-def _means_something(name: str, value: object) -> bool:
-    """Whether a parameter that places arrays asks for another place than the default one."""
-    if name == "backend":
-        return value is not None and value != home().platform
-    if name == "device":
-        return value is not None and value != home()
-    return not all(lies_on(x, home()) or (isinstance(x, PartitionSpec) and meshes()) for x in _given(value))
-
-
-def _given(value: object) -> list[object]:
-    """The places that a parameter names."""
-    leaves = jax.tree_util.tree_leaves(value, is_leaf=lambda x: x is None or isinstance(x, PartitionSpec))
-    return [x for x in leaves if x is not None and x is not UNSPECIFIED]
-
-
-__all__ = ["Signature", "Usual", "array_key", "described", "is_away", "lies_apart", "names_home", "names_mesh"]
-__all__ += ["lies_on_mesh", "placed_apart", "typed_by_mesh"]
+__all__ = ["Away", "Signature", "Usual", "array_key", "at_home", "described", "home", "is_away", "leaf_key"]

@@ -36,9 +36,11 @@ from .plain import Args, Call, Plain
 from .resident import ResidentFunction
 from .signature import Signature
 from .traced_call import coming_back, unfit
+from .where import names_mesh
 
 R = TypeVar("R")
 LAYERS_SHARE = 0.5  # of the FLOP a second of a large product: what layers reach
+NAMES_MESH = "it is one of a mesh, or a mesh is set around the call"
 ROOM = 0.9  # of the bytes that may lie on a device: the rest is for buffers
 
 
@@ -135,7 +137,8 @@ class SeveralDevices(Generic[R]):
         """A call with its weights, traced. Raises `BindError` for a function that has no parts."""
         call = self._plain.call((*self.weights, *args), kwargs)
         made = trace_of(self._plain.ask("trace", call.args, call.kwargs))
-        why = unfit(made, call, self._plain.given) or ("it gives its inputs away" if made.donated else "")
+        why = unfit(made, self._plain.given) or (NAMES_MESH if names_mesh(made, self._plain.given) else "")
+        why = why or ("it gives its inputs away" if made.donated else "")
         if why:
             raise BindError(f"spread: got {self._function.name}: {why}; valid is a function without that.")
         return made, call

@@ -8,10 +8,11 @@ from typing import Any
 import jax
 
 from ..compat import JitTrace, numberless, shape_of
-from ..frontend.places import elsewhere, placing
+from ..frontend.places import elsewhere
 from ..frontend.state import returned
 from .plain import Call
-from .signature import home, is_away, names_home, names_mesh, placed_apart, typed_by_mesh
+from .signature import home, is_away
+from .where import names_home, placed_apart, typed_by_mesh
 
 EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
 CALLS_BACK = "it calls back to Python, and planning would do so many times"
@@ -20,7 +21,7 @@ NUMBERLESS = "it has arrays without numbers among its arguments, results or loop
 ELSEWHERE = "it reads arrays of its own that lie on other devices or on axes of a mesh that are part of their type"
 
 
-def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
+def unfit(made: JitTrace, given: Mapping[str, object]) -> str:
     """Why calls like this one are never co-executed ("" where they may be). `given`: the parameters of `jax.jit`."""
     if made.closed_over:
         return CLOSED_OVER
@@ -33,12 +34,7 @@ def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
     if any(map(is_away, made.closed.consts)) or typed_by_mesh(made.closed.consts):
         return ELSEWHERE
     said = elsewhere(made.closed, home())
-    return f"it says itself where arrays lie ({said}), which plain jax.jit keeps" if said else placed_apart(call, given)
-
-
-def on_mesh(made: JitTrace, given: Mapping[str, object]) -> bool:
-    """Whether a program says, or is told, that devices are those of a mesh."""
-    return names_mesh(given) or next(placing(made.closed), None) is not None
+    return f"it says itself where arrays lie ({said}), which plain jax.jit keeps" if said else placed_apart(given)
 
 
 def types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
@@ -69,4 +65,4 @@ def coming_back(made: JitTrace, call: Call) -> frozenset[int]:
     return returned(call.tree, pairs(jaxpr.invars), made.out_tree, pairs(jaxpr.outvars))
 
 
-__all__ = ["coming_back", "commits", "on_mesh", "types", "unfit"]
+__all__ = ["coming_back", "commits", "types", "unfit"]
