@@ -409,12 +409,22 @@ def test_bad_options(options: dict[str, Any], text: str) -> None:
         xcoexec.jit(APPLY, **options)
 
 
+def numbers(x: Any) -> Any:
+    yield x
+
+
 def test_bad_functions_and_uses() -> None:
     with pytest.raises(ValueError, match="Non-hashable static arguments"):
         xcoexec.jit(lambda x, n: x, static_argnums=1)(array(3), [1])
     for no_function in (3, None):
         with pytest.raises(TypeError, match=f"got {no_function}; valid is a callable"):
             xcoexec.jit(no_function)
+    for odd in (numbers, staticmethod(jnp.tanh)):
+        with pytest.raises(TypeError) as theirs:
+            jax.jit(odd)
+        with pytest.raises(TypeError) as ours:
+            xcoexec.jit(odd)
+        assert str(ours.value) == str(theirs.value)
     assert xcoexec.jit()(jnp.tanh)(0.0) == 0 and xcoexec.jit(strategy="host")(jnp.tanh)(0.0) == 0
     with pytest.raises(ValueError, match="valid is JAX's default backend, here 'cpu'"):
         xcoexec.compile(APPLY, WEIGHTS, X, device="tpu")

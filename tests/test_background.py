@@ -489,3 +489,27 @@ def test_a_script_that_ends_while_its_function_is_planned_is_silent():
     env = {**os.environ, "XCOEXEC_WAIT": "0"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", [{"wait": False}, {"wait": True}, {"strategy": "host"}], ids=str)
+def test_a_clock_that_stands_still(words, own_cache):
+    """Nothing is measured by it, and nothing waits for it; a plan is made when it goes on."""
+    fast, still = co(**words), time.perf_counter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "perf_counter", lambda: still)
+        for _ in range(3):
+            fast(W, X)
+        assert fast.ready(5) and "the clock stands still" in fast.plan(W, X).chosen
+    fast(W, X)
+    assert fast.ready(300) and "clock" not in fast.plan(W, X).chosen
+
+
+@pytest.mark.parametrize("words", [{"wait": True}, {"strategy": "host"}], ids=str)
+def test_what_has_no_elements_raises_what_jit_raises(words):
+    with pytest.raises(TypeError) as theirs:
+        jax.jit(depthwise)(W, jax.ShapeDtypeStruct(X.shape, X.dtype))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TypeError) as ours:
+            co(**words)(W, jax.ShapeDtypeStruct(X.shape, X.dtype))
+    assert str(ours.value) == str(theirs.value)

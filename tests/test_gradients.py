@@ -17,7 +17,7 @@ import pytest
 import xcoexec
 from xcoexec.api import gradients as module
 from xcoexec.api.gradients import Gradient
-from xcoexec.session.session import PlainSession
+from xcoexec.session.plain_session import PlainSession
 
 from .support import array
 from .test_training import same

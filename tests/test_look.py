@@ -16,7 +16,7 @@ import xcoexec
 from xcoexec.api.look import Look, kinds
 from xcoexec.api.plain import Plain
 from xcoexec.api.signature import Signature, Usual
-from xcoexec.session.session import PlainSession
+from xcoexec.session.plain_session import PlainSession
 
 ARRAYS = [jnp.full(3, float(i)) for i in range(12)]
 X = jnp.ones(3)

@@ -314,6 +314,21 @@ def test_random_windows(seed: int) -> None:
     check_host(lambda x: lax.reduce_window(x, np.float32(start), reduce, (1, *window, 1), (1, *strides, 1), padding), x)
 
 
+NUMPYS: dict[str, Callable[[Any], Any]] = {
+    "a pool": lambda x: lax.reduce_window(x, 0.0, lax.add, tuple(np.array([1, 3, 3, 1])), (1, 1, 1, 1), "SAME"),
+    "padding": lambda x: lax.pad(x, 0.0, [tuple(p) for p in np.array([[0, 0, 0], [1, 2, 0], [1, 0, 1], [0, 0, 0]])]),
+    "a slice": lambda x: lax.slice(x, np.array([0, 1, 1, 0]), np.array(x.shape), np.array([1, 2, 1, 1])) * 2,
+    "a pool's derivative": jax.grad(lambda x: (nn.avg_pool(x, (3, 3), (1, 1), "SAME") ** 2).sum()),
+}
+
+
+@pytest.mark.parametrize("size", [4, 9, 16])
+@pytest.mark.parametrize("name", NUMPYS)
+def test_sizes_that_are_numpys(name: str, size: int) -> None:
+    """As callers give them, and as JAX's own rules for derivatives do."""
+    check_host(NUMPYS[name], array(4, size, size, 24))
+
+
 OTHERS = {
     "sum": lambda x: x.sum((1, 2)),
     "mean": lambda x: x.mean((1, 2)),

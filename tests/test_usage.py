@@ -130,6 +130,15 @@ def test_a_loop_that_takes_what_it_took_before_needs_no_call_of_jit() -> None:
     assert found.turns(ALL, lambda plain, i: 0.75) == "plan" and not any(found.plain)
 
 
+def test_a_loop_that_is_far_faster_than_the_plan_was_is_compared() -> None:
+    """Both were measured while something else went on: neither number tells which is faster."""
+    clock = [100.0]
+    found = Loop(Trial(20.0, lambda: clock[0], sure=15.0, planned=14.0), clock)
+    assert found.turns(ALL, lambda plain, i: 0.06 if plain else 0.09) == "jit" and any(found.plain)
+    found = Loop(Trial(20.0, lambda: clock[0], sure=15.0, planned=14.0), clock)
+    assert found.turns(ALL, lambda plain, i: 5.0) == "plan" and not any(found.plain)
+
+
 def test_what_jit_took_beside_a_planning_is_not_trusted() -> None:
     found = loop(alone=1.6)  # the plan looks clearly faster than that, and is not
     assert found.turns(ALL, lambda plain, i: 0.9 if plain else 1.0) == "jit"
@@ -208,6 +217,7 @@ def test_a_guard_looks_at_some_calls_and_tells_when_the_loop_is_slow() -> None:
 @pytest.mark.usefixtures("own_cache")
 def test_a_plan_that_has_won_is_compared_again_when_the_loop_gets_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    monkeypatch.setattr(usage, "DOUBTED", 0.0)  # the seconds are made up
     monkeypatch.setattr(contest, "times", lambda s, candidates: dict.fromkeys(candidates, 1.0) | {"host": 0.5})
     monkeypatch.setattr(bursts, "_in_flight", fitting("host"))
     fast = co(dense, W, strategy="auto")

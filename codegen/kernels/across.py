@@ -21,7 +21,8 @@ from ..target import MatrixUnit, Target
 from . import gemm
 from .epilogue import Block, Epilogue, finish, partial_sums
 from .gemm import ARGUMENTS, NEAR, over_tiles
-from .simd import Builder, i64
+from .simd import Builder
+from .vectors import i64
 
 ACROSS = MatrixUnit("across", "float32", "across")
 TALLEST = 16  # rows of a block

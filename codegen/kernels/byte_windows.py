@@ -26,7 +26,8 @@ from ..segment.context import Packer
 from ..target import Target
 from .nests import LAST, minimum
 from .signs import SIGNS
-from .simd import Builder, i64, vector
+from .simd import Builder
+from .vectors import i64, vector
 from .whole_bytes import Haste, haste, store_in
 from .windows import Result, chunk_here
 

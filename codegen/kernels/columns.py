@@ -23,7 +23,8 @@ from ..target import Target
 from .elementwise import coalesce, copy, nest, read
 from .expressions import emit_nodes
 from .nests import LAST, REDUCE, minimum, vectors
-from .simd import F32, Builder, i64, vector
+from .simd import Builder
+from .vectors import F32, i64, vector
 
 ITEM = 1 << 14  # elements of one operand in a kernel call: what a core has done before its neighbour would wait
 WIDTH = 512  # columns of a call at most

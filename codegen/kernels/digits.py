@@ -31,7 +31,8 @@ from .kept_weights import Stored
 from .lanes import Lane
 from .nests import LAST, chunk_of
 from .parts import add_up, walked
-from .simd import F32, I32, Builder, i64
+from .simd import Builder
+from .vectors import F32, I32, i64
 
 FOUR = 4  # rows that one instruction adds up
 BLOCK, LEAST = 128, 16  # most rows of a block, of which f32 has sums exactly; fewest that are worth their digits

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import llvmlite.ir as ir
 
-from .simd import I32, Builder, number
+from .simd import Builder
+from .vectors import I32, number
 
 LONG = 16  # lanes of vectors with instructions for powers of two and for reciprocals
 ALL = ir.Constant(ir.IntType(16), -1)  # a mask of them

@@ -13,7 +13,8 @@ import llvmlite.ir as ir
 
 from . import elementary
 from .elementary import ALL, LONG, NOW, near_inverse, raised
-from .simd import I32, Builder
+from .simd import Builder
+from .vectors import I32
 
 LOG2E = math.log2(math.e)
 NEAREST = ir.Constant(I32, 0)  # what is left by the nearest whole number

@@ -13,7 +13,7 @@ from ..segment.context import Context
 from ..segment.steps import Early, Kernel, Ref, Word
 from ..segment.storage import Operand, Storage, streamed
 from .forms import PassMaker, followed
-from .simd import STORED_BYTES
+from .vectors import STORED_BYTES
 
 INNER = 4096  # elements of the inner loop in one kernel call
 SHORT = 1024  # elements of a row that is not worth a kernel call of its own

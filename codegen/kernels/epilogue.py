@@ -13,7 +13,8 @@ import llvmlite.ir as ir
 
 from ..rules.expressions import Expr
 from .expressions import emit_nodes
-from .simd import STORED_BYTES, Builder, i64
+from .simd import Builder
+from .vectors import STORED_BYTES, i64
 from .whole_bytes import TOGETHER, Haste, store, store_in
 
 Written = tuple[str, int, bool]  # type of its elements, node of the expression; whether the result itself is stored

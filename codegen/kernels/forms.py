@@ -20,7 +20,7 @@ from ..segment.makers import Form, Read, Result, Walk
 from ..segment.steps import Ref
 from ..segment.storage import APART, Operand, Storage, temporary
 from .epilogue import Written
-from .simd import STORED_BYTES
+from .vectors import STORED_BYTES
 
 MOST = 12  # operands of an epilogue with forms
 

@@ -29,7 +29,8 @@ from ..rules.expressions import Expr
 from ..target import Target
 from .epilogue import ROWS, Block, Epilogue, Written, begun, finish, numbers_of, partial_sums
 from .signs import any_negative, either
-from .simd import STORED_BYTES, Builder, i64
+from .simd import Builder
+from .vectors import STORED_BYTES, i64
 from .whole_bytes import haste
 
 Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, weights, offset) -> sums

@@ -30,8 +30,9 @@ from .kept_weights import Stored, bits
 from .lanes import Lane
 from .nests import LAST, chunk_of, maximum, minimum, vectors
 from .parts import LINE, add_up, finished, walked
-from .simd import I32, Builder, i64
+from .simd import Builder
 from .streams import READINGS, Reading, in_streams, reading_of
+from .vectors import I32, i64
 
 ROWS = FEW_ROWS  # of x that are multiplied together
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item

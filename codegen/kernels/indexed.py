@@ -27,7 +27,8 @@ from . import elementwise, moves
 from .expressions import emit
 from .kept_weights import as_cast
 from .nests import maximum, minimum, vectors
-from .simd import I32, I64, Builder, i64
+from .simd import Builder
+from .vectors import I32, I64, i64
 
 ITEM = 1 << 13  # floats that are worth a work item
 LAST = MAX_RANK - 1  # the innermost loop of a nest

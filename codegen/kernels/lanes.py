@@ -12,7 +12,7 @@ from ..segment.steps import Ref
 from ..target import MATRIX_UNITS
 from . import epilogue
 from .forms import MOST, composed, ending
-from .simd import STORED_BYTES
+from .vectors import STORED_BYTES
 
 
 def operand_kind(pixels: Sequence[int], channel: int) -> str:

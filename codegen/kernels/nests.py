@@ -15,7 +15,8 @@ from ..native.build import Spec, family
 from ..rules.expressions import COPY
 from ..target import Target
 from .expressions import emit_nodes
-from .simd import F32, I32, STORED_BYTES, Builder, i64
+from .simd import Builder
+from .vectors import F32, I32, STORED_BYTES, i64
 
 LAST = 5  # the innermost loop of a nest
 

@@ -32,7 +32,7 @@ from ..target import MatrixUnit
 from .elementwise import ITEM, RUN, nest
 from .forms import written_by_maker
 from .product import pack_panels
-from .simd import ROUNDED
+from .vectors import ROUNDED
 
 BF16, INT8, UINT8 = "bfloat16", "int8", "uint8"
 EXACT_SUM = 1 << 10  # products of s8 whose sum is a whole number that f32 has

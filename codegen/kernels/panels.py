@@ -22,7 +22,8 @@ from ..target import Target
 from .elementwise import coalesce, copy, nest
 from .nests import LAST, maximum, minimum
 from .product import channel_blocks
-from .simd import Builder, i64
+from .simd import Builder
+from .vectors import i64
 
 CHUNK = 256  # elements of the dimension that a kernel walks in one call
 ITEM = 1 << 15  # elements worth a work item

@@ -25,8 +25,9 @@ from .kept_weights import bits
 from .lanes import Lane
 from .nests import LAST, chunk_of
 from .parts import LINE, add_up, walked
-from .simd import F32, Builder, i64
+from .simd import Builder
 from .streams import READINGS, Reading, in_streams, reading_of
+from .vectors import F32, i64
 
 #: what these kernels read as it is stored
 READ = ("float32", "bfloat16", "float16", "int8")

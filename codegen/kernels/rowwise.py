@@ -28,7 +28,8 @@ from .elementwise import coalesce, nest, read
 from .expressions import emit_node
 from .forms import PassMaker
 from .nests import LAST, REDUCE, along, minimum, vectors
-from .simd import F32, STORED_BYTES, Builder, i64
+from .simd import Builder
+from .vectors import F32, STORED_BYTES, i64
 
 Step = Callable[[list[ir.Value], ir.Value, bool], list[ir.Value]]  # (totals, byte offset, masked) -> totals
 UNROLL = 4  # vectors that a turn takes, each with accumulators of its own: additions do not wait for each other

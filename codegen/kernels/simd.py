@@ -1,98 +1,41 @@
-"""llvmlite building blocks: pointers, loops, vectors of f32 and what arithmetic on them needs.
-
-Types and constants are made once: each object of llvmlite writes its text once, and a constant vector has a long one.
-"""
+"""llvmlite building blocks: pointers, loops, vectors of f32 and what arithmetic on them needs."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 
 import llvmlite.ir as ir
 
-F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+from .vectors import (
+    F32,
+    FIRST,
+    I32,
+    I64,
+    ROUNDED,
+    STORED_BYTES,
+    BFloat,
+    Bytes,
+    f32s,
+    i64,
+    integers,
+    number,
+    pointer,
+    undefined,
+    vector,
+)
+
 SHORT = 8  # lanes of vectors of processors without registers for masks
-KEPT = 1024  # constants of a kind that are kept; kernels share most of theirs
-FIRST = ir.Constant(I32, 0)  # lane
 #: lanes -> the instruction of x86 that takes the larger (max) or smaller (min) of each lane of two vectors, the second
 #: one's where either is NaN, and what it is told besides: to round as is set
 LARGER: dict[int, tuple[str, tuple[int, ...]]] = {
     16: ("llvm.x86.avx512.{}.ps.512", (4,)),
     8: ("llvm.x86.avx.{}.ps.256", ()),
 }
-ROUNDED = "rounded bfloat16"  # what AVX512-BF16 makes of f32: as bfloat16, where numbers below the normal ones are 0
-STORED_BYTES = {"bfloat16": 2, "float16": 2, "int16": 2, "int8": 1, ROUNDED: 2}  # of an element that has not 4 bytes
-
 #: lanes -> what multiplies pairs of s16 and adds each, on x86
 PAIRS = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
-
-
-class BFloat(ir.Type):
-    """LLVM's bfloat, which llvmlite does not name."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BFloat)
-
-    def __hash__(self) -> int:
-        return hash(BFloat)
-
-
-@functools.cache
-def vector(element: ir.Type, lanes: int) -> ir.VectorType:
-    """The type of vectors of so many elements."""
-    return ir.VectorType(element, lanes)
-
-
-@functools.cache
-def _pointer(typ: ir.Type) -> ir.PointerType:
-    return typ.as_pointer()
-
-
-@functools.lru_cache(KEPT)
-def i64(n: int) -> ir.Constant:
-    """A constant of 64 bits: an address, a count or a size in bytes."""
-    return ir.Constant(I64, n)
-
-
-@functools.lru_cache(KEPT)
-def _floats(number: bytes, lanes: int) -> ir.Constant:
-    """A constant vector of f32, by the bytes of its number as a double: +0 and -0 stay apart, and so do NaNs."""
-    return ir.Constant(vector(F32, lanes), struct.unpack("d", number)[0])
-
-
-@functools.lru_cache(KEPT)
-def integers(bits: int, numbers: tuple[int, ...]) -> ir.Constant:
-    """A constant vector of integers of so many bits."""
-    return ir.Constant(vector(ir.IntType(bits), len(numbers)), list(numbers))
-
-
-@functools.cache
-def _undefined(typ: ir.VectorType) -> ir.Constant:
-    return ir.Constant(typ, ir.Undefined)
-
-
-def number(x: ir.Value) -> float | None:
-    """The number that every lane of a constant vector holds; None for what is computed."""
-    return float(x.constant[0].constant) if isinstance(x, ir.Constant) else None
-
-
-@dataclasses.dataclass(frozen=True)
-class Bytes:
-    """What a vector of f32 was made of: `narrow`, the s8 nearest to each f32 of `source`, between each two `bounds`,
-    and 128 larger where `flipped`.
-    """
-
-    source: ir.Value
-    narrow: ir.Value
-    flipped: bool = False
-    bounds: tuple[tuple[ir.Value, ...], ...] = ()
 
 
 class Builder:
@@ -127,7 +70,7 @@ class Builder:
 
     def wrap(self, scalar: ir.Value) -> ir.Value:
         """A scalar f32 as a vector of one lane."""
-        return self.b.insert_element(_undefined(self.vec), scalar, FIRST)
+        return self.b.insert_element(undefined(self.vec), scalar, FIRST)
 
     # -- scalars and memory
     def ld64(self, addr: ir.Value, index: int = 0) -> ir.Value:
@@ -135,7 +78,7 @@ class Builder:
         return self.b.load(self.ptr(self.b.add(addr, i64(8 * index)) if index else addr, I64))
 
     def ptr(self, addr: ir.Value, typ: ir.Type) -> ir.Value:
-        return self.b.inttoptr(addr, _pointer(typ))
+        return self.b.inttoptr(addr, pointer(typ))
 
     def add(self, a: ir.Value, *rest: ir.Value | int) -> ir.Value:
         """The sum of scalars of i64; an int is a constant."""
@@ -298,12 +241,12 @@ class Builder:
 
     def splat(self, scalar: ir.Value, typ: ir.VectorType) -> ir.Value:
         """A scalar in every lane."""
-        one = self.b.insert_element(_undefined(typ), scalar, FIRST)
-        return self.b.shuffle_vector(one, _undefined(typ), integers(32, (0,) * self.vl))
+        one = self.b.insert_element(undefined(typ), scalar, FIRST)
+        return self.b.shuffle_vector(one, undefined(typ), integers(32, (0,) * self.vl))
 
     def const(self, x: float) -> ir.Constant:
         """A vector of f32 with the number in every lane."""
-        return _floats(struct.pack("d", x), self.vl)
+        return f32s(struct.pack("d", x), self.vl)
 
     def iconst(self, n: int) -> ir.Constant:
         """A vector of s32 with the number in every lane."""

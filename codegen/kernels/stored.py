@@ -19,7 +19,8 @@ from ..target import Target
 from .elementwise import INNER, ITEM, nest
 from .expressions import emit_nodes
 from .nests import LAST, minimum, vectors
-from .simd import Builder, i64
+from .simd import Builder
+from .vectors import i64
 
 STORED = ("float32", "bfloat16", "float16", "int32")
 

@@ -17,7 +17,8 @@ import llvmlite.ir as ir
 from ..program import Value, itemsize
 from ..segment.context import Context
 from ..segment.steps import Early, Ref
-from .simd import Builder, i64
+from .simd import Builder
+from .vectors import i64
 
 MANY = 32  # rows of a stream
 

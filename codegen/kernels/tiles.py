@@ -24,7 +24,8 @@ from ..target import Target
 from . import gemm
 from .epilogue import Block, Epilogue, finish, numbers_of, partial_sums
 from .gemm import ARGUMENTS, NEAR, over_tiles
-from .simd import I32, Builder, i64, vector
+from .simd import Builder
+from .vectors import I32, i64, vector
 from .whole_bytes import haste
 
 ROWS, WORDS, LINE = 16, 16, 64  # of a tile: rows, words of a row, bytes of a row

@@ -21,7 +21,8 @@ from ..segment.storage import Storage
 from ..target import Target
 from . import elementwise
 from .nests import maximum, minimum, vectors
-from .simd import Builder, i64
+from .simd import Builder
+from .vectors import i64
 
 MOST_TAPS = 64  # elements of a window: each is code of its own
 ITEM = 1 << 14  # elements of the image that are worth a work item

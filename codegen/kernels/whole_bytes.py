@@ -27,7 +27,8 @@ from typing import Any
 import llvmlite.ir as ir
 
 from ..rules.expressions import Expr, Node
-from .simd import STORED_BYTES, Builder, Bytes, integers, vector
+from .simd import Builder
+from .vectors import STORED_BYTES, Bytes, integers, vector
 
 S8, S16, S32 = (ir.IntType(bits) for bits in (8, 16, 32))
 TOGETHER = 4  # vectors of s32 whose bytes fill a vector

@@ -20,7 +20,8 @@ from ..target import Target
 from .epilogue import Written, results_of, store_forms, stores_result
 from .expressions import emit_nodes
 from .nests import LAST, in_blocks, minimum
-from .simd import STORED_BYTES, Builder, i64
+from .simd import Builder
+from .vectors import STORED_BYTES, i64
 
 #: of each phase along one dimension: its first tap, every how many-th, how many; their first pixel, how far apart
 Phases = tuple[tuple[int, int, int, int, int], ...]

@@ -26,7 +26,8 @@ from ..target import MatrixUnit, Target
 from .epilogue import results_of, store_forms, stores_result
 from .expressions import emit_nodes
 from .nests import LAST, minimum, vectors
-from .simd import Builder, i64
+from .simd import Builder
+from .vectors import i64
 
 R = 3
 MACS_A_LANE, BYTES_A_SECOND = 3.4e9, 2.5e10  # by which `guess` goes: of a thread, and of all together

@@ -26,7 +26,8 @@ from .in_place import Axis, Sides, add_product
 from .lanes import Lane, operand_kind
 from .nests import LAST, minimum, vectors
 from .product import Epilogue, epilogue
-from .simd import Builder, i64
+from .simd import Builder
+from .vectors import i64
 from .winograd import R, matrices, read_operand, transform
 from .winograd_steps import Tiles, apart, at_ref, transformed_image
 

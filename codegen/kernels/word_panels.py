@@ -28,7 +28,8 @@ from .nests import LAST, chunk_of, maximum, minimum
 from .pairs import BF16, words
 from .panels import Dims, turned
 from .product import channel_blocks
-from .simd import Builder, i64, vector
+from .simd import Builder
+from .vectors import i64, vector
 
 CHUNK = 128  # words of each channel that a kernel call writes: whole tiles
 ITEM = 1 << 14  # words worth a work item

@@ -10,8 +10,9 @@ import numpy as np
 
 from ..kernels.elementwise import nest
 from ..kernels.gemm import MULTIPLY
-from ..kernels.simd import Builder, i64
+from ..kernels.simd import Builder
 from ..kernels.tiles import ROWS, WORDS, Amx, W, X
+from ..kernels.vectors import i64
 from ..native.build import Spec, family, source_hash
 from ..program import Group, Op, Program, Value
 from ..segment.assembly import Segment, compile_segment

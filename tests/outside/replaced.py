@@ -61,7 +61,8 @@ def _observe() -> None:
     from xcoexec.api.functions import CoPjitFunction
     from xcoexec.compat import NOTHING as NO_TRACE
     from xcoexec.compat import TRACED
-    from xcoexec.session.session import PlainSession, Session
+    from xcoexec.session.plain_session import PlainSession
+    from xcoexec.session.session import Session
 
     def called(self: CoPjitFunction, *args: Any, **kwargs: Any) -> Any:
         seen["calls"] += 1

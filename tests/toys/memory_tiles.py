@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import llvmlite.ir as ir
 
 from xcoexec.codegen.kernels import tiles
-from xcoexec.codegen.kernels.simd import Builder, i64
+from xcoexec.codegen.kernels.simd import Builder
 from xcoexec.codegen.kernels.tiles import LINE, ROWS, WORDS
+from xcoexec.codegen.kernels.vectors import i64
 from xcoexec.codegen.native.build import Spec, family
 from xcoexec.codegen.target import MatrixUnit, Target
 

@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 from ..lowering.executable import Executable
 from ..session.choice import PLAIN_SECONDS
 from ..session.listeners import Listeners
-from ..session.session import PlainSession, Session
+from ..session.plain_session import PlainSession
+from ..session.session import Session
 from .entry import Entry
 from .kept import Kept
 from .look import Elsewhere, Look

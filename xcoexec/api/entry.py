@@ -28,13 +28,14 @@ from ..frontend.state import whole
 from ..frontend.trace import flattened, paths, weight_leaves
 from ..frontend.worth import small
 from ..guard import Failed, stage, warn
-from ..measure.timing import measured_in
+from ..measure.timing import clock_goes, measured_in
 from ..planning.strategies import strategy_name
 from ..session.begin import Beginning
 from ..session.gate import Gate
 from ..session.pending import PendingSession, shown, within
+from ..session.plain_session import PlainSession
 from ..session.prepare import PLAIN, Absent, Manner, Task, ahead, prepared, refused
-from ..session.session import PlainSession, Session, deleted
+from ..session.session import Session, deleted
 from .function import Function
 from .kept import Kept
 from .look import Elsewhere, Look
@@ -49,6 +50,8 @@ NUMPY_WEIGHTS = (
 )
 OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
 NANS = "jax_debug_nans or jax_debug_infs is on, and nothing was planned before"
+STILL = "the clock stands still, as a library for tests has it, and nothing can be measured"
+EMPTY = "an argument has a shape and a type alone"
 ENDED = "an argument belongs to a trace that has ended"
 GONE = "an array of the call has been deleted or given away"
 SMALL = "it is over within microseconds, of which no plan can win any"
@@ -58,7 +61,11 @@ def _not_now(call: Call) -> str:
     """Why plain `jax.jit` is to have this very call, which says what is wrong with it ("": it need not)."""
     if looks_for_nans():  # a planning would meet them
         return NANS
-    return ENDED if any(map(is_tracer, call.leaves)) else ""
+    if any(map(is_tracer, call.leaves)):
+        return ENDED
+    if any(isinstance(x, jax.ShapeDtypeStruct) for x in call.leaves):
+        return EMPTY
+    return "" if clock_goes() else STILL
 
 
 NOBODY = PlainSession("", "it is only looked up")

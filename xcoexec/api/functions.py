@@ -24,8 +24,9 @@ from ..ir.plan import Plan, UniformPlan
 from ..measure.profile import Progress
 from ..planning.strategies import Strategy
 from ..session.options import Options, Words, rounding
+from ..session.plain_session import PlainSession
 from ..session.report import Report
-from ..session.session import PlainSession, Session
+from ..session.session import Session
 from .direct import CALLED, Directly, signature_of
 from .divided import DividedFunction
 from .entry import Entry

@@ -12,7 +12,8 @@ from jax.typing import ArrayLike
 
 from ..compat import Array
 from ..errors import brief
-from ..session.session import PlainSession, Session
+from ..session.plain_session import PlainSession
+from ..session.session import Session
 from .look import Elsewhere, Look
 
 IS_DELETED = operator.methodcaller("is_deleted")

@@ -125,6 +125,8 @@ class Plain:
             raise TypeError(
                 f"xcoexec.jit: got the parameters {', '.join(unknown)}; valid are its own and {', '.join(KNOWN)}."
             )
+        if isinstance(fn, staticmethod) or inspect.isgeneratorfunction(fn):
+            plain_jit(fn)  # raises what it raises for these
         self.fn, self.given = fn, dict(given)
         self.parameters = _parameters(fn)
         self.nums, self.names = _static_places(given, self.parameters)

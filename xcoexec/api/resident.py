@@ -22,8 +22,9 @@ from ..ir.plan import Plan
 from ..ir.text import html_text
 from ..lowering.executable import Executable, Stale
 from ..session.pending import PendingSession
+from ..session.plain_session import PlainSession
 from ..session.report import Report
-from ..session.session import PlainSession, Session
+from ..session.session import Session
 from .direct import CALLED, Directly, signature_of
 from .entry import Entry
 from .function import Function

@@ -11,7 +11,8 @@ import numpy as np
 from ..compat import NOTHING, TRACED, Array, SingleDevice, configuration, meshes
 from ..guard import outside
 from ..lowering.executable import Executable, Stale
-from ..session.session import PlainSession, Session
+from ..session.plain_session import PlainSession
+from ..session.session import Session
 from .kept import Kept
 from .look import Look
 from .plain import Args, Kwargs

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import jax
 import numpy as np
@@ -124,6 +124,15 @@ def _is_array(aval: object) -> TypeGuard[jax.core.ShapedArray]:
     return hasattr(aval, "shape")
 
 
+def _plain(param: Any) -> Any:
+    """A parameter whose whole numbers are Python's: sizes may be NumPy's, as a caller gives them or as JAX transposes,
+    which no kernel's name is made of.
+    """
+    if isinstance(param, np.integer):
+        return int(param)
+    return type(param)(map(_plain, param)) if type(param) in (tuple, list) else param
+
+
 class _State:
     """The walk over nested jaxprs: variables to values, operations in order."""
 
@@ -184,7 +193,8 @@ class _State:
             self.ops += expand(ins, outs, eqn.params, name)
         else:
             turn = self._turn(eqn, name)
-            self.ops.append(Op(eqn.primitive.name, ins, outs, dict(eqn.params), name, eqn.primitive, turn))
+            params = {key: _plain(value) for key, value in eqn.params.items()}
+            self.ops.append(Op(eqn.primitive.name, ins, outs, params, name, eqn.primitive, turn))
 
     def _turn(self, eqn: JaxprEqn, name: str) -> Body | None:
         """One turn of a loop; None for any other operation, for a loop with effects, and for one of which each item

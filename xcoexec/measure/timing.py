@@ -22,6 +22,7 @@ SECONDS_A_LAYER = 0.01
 ROUND_SECONDS = 0.06  # of one call in one round of a comparison
 ROUNDS, WINS = 5, 3
 MOST_CALLS = 1000  # of one block
+STILL_LOOKS = 1000  # at a clock that does not go
 BLOCK_SECONDS = 0.02  # of calls that others wait for
 WAKE_SECONDS = 0.004  # of calls at the start of a block, which are not counted
 LONG_SECONDS = 0.02  # of a call, of which waking up is no part worth mentioning
@@ -79,6 +80,14 @@ def lent(block: Callable[[], T]) -> T:
 def silent(what: str, done: int, total: int) -> None:
     """A progress callback that shows nothing; planning is cut short when the interpreter ends."""
     go_on()
+
+
+def clock_goes() -> bool:
+    """Whether time passes for this process: `freezegun` and its like have it stand still, and what measures for so many
+    seconds would go on for good.
+    """
+    began = time.perf_counter()
+    return any(time.perf_counter() != began for _ in range(STILL_LOOKS))
 
 
 def median_seconds(fn: Callable[[], object], budget: float = SECONDS_A_LAYER, least: int = 3) -> float:

@@ -155,7 +155,8 @@ class Choice:
         can = self._compiled or self.compiles is not None
         if self._alone is None or exe.lowered is None or not can or not self._compares():
             return None
-        return Trial(self._alone, sure=0.0 if self._compiled else _remembered(exe))
+        planned = exe.plan.measured.get(exe.plan.strategy, 0.0)
+        return Trial(self._alone, sure=0.0 if self._compiled else _remembered(exe), planned=planned)
 
     def _flow_of(self, exe: Executable) -> FlowTrial | None:
         """The same for calls in flight, where a plan takes them and plain jax.jit is there."""

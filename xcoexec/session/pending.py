@@ -17,8 +17,9 @@ from ..ir.plan import Plan
 from ..measure.profile import Progress
 from .background import submit
 from .gate import Gate
+from .plain_session import PlainSession
 from .report import Report
-from .session import PlainSession, Session
+from .session import Session
 from .usage import held, there
 from .waiting_line import Line
 

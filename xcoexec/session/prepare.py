@@ -32,9 +32,10 @@ from ..measure.training import stored
 from ..planning.strategies import strategy_name
 from .gate import Gate
 from .options import Options
+from .plain_session import PlainSession
 from .planner import Planner
 from .problem import Machine, Problem
-from .session import PlainSession, Session
+from .session import Session
 
 log = logging.getLogger("xcoexec")
 

@@ -31,6 +31,7 @@ LONG_SECONDS = 0.01  # of a call in flight: blocks of longer ones drop no more c
 LONG_FIRST, LONG_BLOCK = 40, 24  # of these, the calls that show how many he holds, and the least of a block
 FLOW_PAIRS, FLOW_GAIN = 6, 0.97  # the most pairs, and the share of jax.jit's seconds below which a plan takes them
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
+DOUBTED = 1 / 3  # of a plan's seconds when it was measured, in less of which its calls say that others were at work then
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
 WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
 EVERY_SECONDS = 1.0  # of calls between two looks, where more than `EVERY` are over in it
@@ -108,8 +109,9 @@ class Trial:
     """Whether the caller's own loop is faster with a plan than with plain `jax.jit`: both take blocks of its calls in
     turn, the plan most of them, and the seconds from one call's beginning to the next one's are compared, pair by pair.
 
-    `alone`: seconds of a call of plain `jax.jit` that was measured alone. A loop that is clearly faster than that, or
-    than `sure` seconds, needs no comparison. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop
+    `alone`: seconds of a call of plain `jax.jit` that was measured alone, `planned`: of one with the plan. A loop that is
+    clearly faster than the former, or than `sure` seconds, needs no comparison, unless it is so much faster than
+    `planned` that both were wrong. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop
     says nothing). `looks`: seconds of the look that a call of plain `jax.jit` is given here, and is not given any more
     when it has won.
     """
@@ -121,12 +123,18 @@ class Trial:
     most: ClassVar[int] = MOST_PAIRS
     flows: ClassVar[bool] = False
 
-    def __init__(self, alone: float, clock: Callable[[], float] = time.perf_counter, sure: float = 0.0):
+    def __init__(
+        self,
+        alone: float,
+        clock: Callable[[], float] = time.perf_counter,
+        sure: float = 0.0,
+        planned: float = 0.0,
+    ):
         self.verdict, self.looks = "", 0.0
         self._answered: Callable[[], int] | None = None  # calls of this block that went by without a look
         if alone < SHORT_SECONDS and not self.flows:
             self.block = SHORT_BLOCK
-        self._sure = max(sure, SURE * alone)
+        self._doubted, self._sure = DOUBTED * planned, max(sure, SURE * alone)
         self.pairs: list[tuple[float, float]] = []  # seconds with the plan and with jax.jit
         self._alone, self._clock = alone, clock
         self._thread = 0
@@ -194,7 +202,8 @@ class Trial:
             if waited:
                 self._ends[plain].append(len(self._samples[plain]))
         place = (call - self.first + 1) % (self.blocks * self.block)
-        if place == self.block and not self.pairs and self._samples[0] and self._typical(0) < self._sure:
+        first = place == self.block and not self.pairs and self._samples[0]
+        if first and self._doubted <= self._typical(0) < self._sure:
             self.verdict = "plan"
         elif place == 0:
             self._pair()
