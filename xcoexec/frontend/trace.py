@@ -21,6 +21,7 @@ from ..codegen.rules.loops import parts
 from ..codegen.rules.primitives import primitive
 from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, bind, body, loop_body, loop_condition, loop_parts
 from .algorithms import by_algorithm
+from .along import by_rows
 from .decompose import EXPAND
 from .hoist import hoisted
 from .ragged import grouped
@@ -233,7 +234,7 @@ def _smaller(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
     """What computes the same with less: a loop that is written out, or of which a part is computed for all turns at
     once, a product that reads chosen matrices; as `body` gives calls.
     """
-    closed = unrolled(eqn) or hoisted(eqn) or grouped(eqn)
+    closed = unrolled(eqn) or hoisted(eqn) or grouped(eqn) or by_rows(eqn)
     return None if closed is None else (closed.jaxpr, list(closed.consts))
 
 

@@ -31,7 +31,7 @@ LONG_SECONDS = 0.01  # of a call in flight: blocks of longer ones drop no more c
 LONG_FIRST, LONG_BLOCK = 40, 24  # of these, the calls that show how many he holds, and the least of a block
 FLOW_PAIRS, FLOW_GAIN = 6, 0.97  # the most pairs, and the share of jax.jit's seconds below which a plan takes them
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
-DOUBTED = 1 / 3  # of a plan's seconds when it was measured, in less of which its calls say that others were at work then
+DOUBTED = 1 / 3  # of a plan's seconds as they were measured: calls that take less say that others were at work then
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
 WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
 EVERY_SECONDS = 1.0  # of calls between two looks, where more than `EVERY` are over in it
@@ -109,11 +109,11 @@ class Trial:
     """Whether the caller's own loop is faster with a plan than with plain `jax.jit`: both take blocks of its calls in
     turn, the plan most of them, and the seconds from one call's beginning to the next one's are compared, pair by pair.
 
-    `alone`: seconds of a call of plain `jax.jit` that was measured alone, `planned`: of one with the plan. A loop that is
-    clearly faster than the former, or than `sure` seconds, needs no comparison, unless it is so much faster than
-    `planned` that both were wrong. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop
-    says nothing). `looks`: seconds of the look that a call of plain `jax.jit` is given here, and is not given any more
-    when it has won.
+    `alone`: seconds of a call of plain `jax.jit` that was measured alone, `planned`: of one with the plan. A loop that
+    is clearly faster than the former, or than `sure` seconds, needs no comparison, unless it is so much faster than
+    `planned` that both were wrong. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop says
+    nothing). `looks`: seconds of the look that a call of plain `jax.jit` is given here, and is not given any more when
+    it has won.
     """
 
     first: int = FIRST  # calls that are not compared
