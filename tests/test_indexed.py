@@ -265,7 +265,11 @@ def test_rows_that_others_read_are_stored() -> None:
 
 
 LEFT = {
-    "columns": (lambda x, i: jnp.take(x, i, axis=1), (X, index(7, 4)), "whole rows"),
+    "two rows each": (
+        lambda x, i: jax.vmap(lambda a: jax.lax.dynamic_slice(x, (a, 0), (2, 7)))(i),
+        (X, index(7, 4)),
+        "whole rows",
+    ),
     "a function of what is there": (lambda x, i: x.at[i].apply(jnp.exp), (X, jnp.asarray([3, 5])), "whole rows"),
     "another fill": (lambda x, i: x.at[i].get(mode="fill", fill_value=3.0), (X, SOME), "whole rows"),
     "integers that are filled": (lambda x, i: x.at[i].get(mode="fill"), (index(9, 13, 3), SOME), "whole rows"),

@@ -10,6 +10,19 @@ from jax.extend.core import Literal as JaxLiteral
 from jax.sharding import SingleDeviceSharding as SingleDevice
 
 from .arrays import Array, alone, as_array, as_weak, is_tracer, local_arrays, put_together, uncommitted
+from .configuring import (
+    configuration,
+    default_device,
+    jit_is_disabled,
+    looks_for_nans,
+    mesh_here,
+    meshes,
+    no_mesh,
+    programs_are_kept,
+    settings,
+    versions,
+    worker,
+)
 from .jaxprs import (
     EMPTY_MESH,
     MADE,
@@ -26,19 +39,6 @@ from .jaxprs import (
     shape_of,
 )
 from .native_calls import Pairs, ffi_call, ffi_header, host_call
-from .settings import (
-    configuration,
-    default_device,
-    jit_is_disabled,
-    looks_for_nans,
-    mesh_here,
-    meshes,
-    no_mesh,
-    programs_are_kept,
-    settings,
-    versions,
-    worker,
-)
 from .traces import (
     NOTHING,
     TRACED,

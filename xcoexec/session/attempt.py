@@ -171,14 +171,18 @@ class Attempt:
         if p.shards is not None:
             return self._on_all(plan, lowered, p.shards, options)
         about = (options, configuration(), p.results, p.caller if p.banks else None)
-        alone = self.machine.limit is None and not p.step
-        return executable(plan, lowered, p.weights, p.donated, *about, inside=INSIDE_BYTES if alone else 0)
+        return executable(plan, lowered, p.weights, p.donated, *about, inside=self._inside)
+
+    @property
+    def _inside(self) -> int:
+        """Bytes of weights that may be part of a device's program."""
+        return INSIDE_BYTES if self.machine.limit is None and not self.problem.step else 0
 
     def _on_all(self, plan: Plan, lowered: Lowered, shards: Shards, options: Mapping[str, object]) -> Executable:
         """A plan on the devices of a call's shards: one program where the host half has no part in it, else lowered for
         each that has cores of its own, packed once where they share their memory.
         """
-        together = shards.together(plan, lowered, options)
+        together = shards.together(plan, lowered.with_inside(shards.weights[0], self._inside), options)
         if together is not None:
             return together
         p, made = self.problem, list[Executable]()
@@ -188,7 +192,7 @@ class Attempt:
                 build = functools.partial(machine.build, pick=self._guess if self.hasty else None)
                 lowered = lower(p.graph, p.folded, plan.placements, build, machine.relay)
             blobs = made[0].blobs if made and not self.machine.apart else None
-            there = {"where": device, "blobs": blobs, "made_for": shards.configuration}
+            there = {"where": device, "blobs": blobs, "made_for": shards.configuration, "inside": self._inside}
             made.append(executable(plan, lowered, shards.weights[k], (), options, **there))
         return shards.executable(plan, made)
 

@@ -16,7 +16,7 @@ from ..frontend.graph import build_graph
 from ..ir.layers import LayerGraph
 from ..ir.placement import Placement
 from ..ir.plan import Plan
-from ..lowering.executable import Executable, executable, local
+from ..lowering.executable import INSIDE_BYTES, Executable, executable, local
 from ..lowering.lower import lower
 from ..measure.profile import host_placements
 from ..planning.baselines import device_plan
@@ -84,16 +84,17 @@ def compile_span(s: Session, span: Span, half: str) -> CompiledSpan:
     places = _places(s, span, graph, half)
     if half != "device" and all(p.half == "device" for p in places):
         raise Unsupported(f"layers {span.start} to {span.stop - 1} on {half}")
-    plan = Plan(half, places, graph.key)
+    plan, inside = Plan(half, places, graph.key), INSIDE_BYTES if s.machine.limit is None else 0
     if half == "host":
         lowered = lower(graph, folded, places, s.machine.build)
         exe = (
             local(plan, lowered, s.problem.weights)
             if s.machine.apart
-            else executable(plan, lowered, s.problem.weights, ())
+            else executable(plan, lowered, s.problem.weights, (), inside=inside)
         )
     else:
-        exe = executable(plan, lower(graph, folded, places, s.machine.build, s.machine.relay), s.problem.weights, ())
+        lowered = lower(graph, folded, places, s.machine.build, s.machine.relay)
+        exe = executable(plan, lowered, s.problem.weights, (), inside=inside)
     outputs = tuple(v for v in folded.outputs if isinstance(v, Value))
     return CompiledSpan(span, half, folded.inputs, outputs, exe, s.machine.apart)
 
