@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compat import NOTHING, TRACED, Array, SingleDevice, configuration, meshes
+from ..compat import NOTHING, TRACED, Array, configuration, meshes
 from ..guard import outside
 from ..lowering.executable import Executable, Stale
 from ..session.plain_session import PlainSession
@@ -28,7 +28,8 @@ class Stretch:
     """
 
     __slots__ = (
-        *("_answered", "_around", "_at_last", "_current", "_exe", "_given", "_in_a_row", "_places", "_types"),
+        *("_answered", "_around", "_at_last", "_current", "_exe", "_given", "_in_a_row", "_place"),
+        *("_places", "_types"),
         *("left", "session"),
     )
 
@@ -45,7 +46,9 @@ class Stretch:
         self._types = list(map(_type, inputs))
         # our programs know no mesh around calls, and nothing is stale that is called within another
         self._around = configuration() if meshes() else None
-        self._places = list(map(_place if self._around is None else _place_within, inputs))
+        self._place = _place if self._around is None else _place_within
+        known = alone() and self._around is None  # the types of arrays on a mesh of the one device are others
+        self._places = None if known else list(map(self._place, inputs))
         self._given = given
         self._answered = self._at_last = 0  # calls, and those before the last one that it did not take
         self._in_a_row = 0  # calls that it did not take
@@ -55,9 +58,8 @@ class Stretch:
         session, current, types, places = self.session, self._current, self._types, self._places
         monitor, choice, gate, unflatten = session.monitor, session.choice, session.gate, session.unflatten
         arrays = self._arrays if self._given is not None else None
+        around, place = self._around, self._place
         program, refused = self._program()
-        around = self._around
-        place = _place if around is None else _place_within
 
         def answer(*args: Any, **kwargs: Any) -> Any:
             if (
@@ -70,8 +72,7 @@ class Stretch:
                 if (
                     inputs is not None
                     and [x.aval if type(x) is Array else _type(x) for x in inputs] == types
-                    and list(map(place, inputs)) == places
-                    and (around is None or configuration() == around)
+                    and (places is None or (list(map(place, inputs)) == places and _within(around)))
                 ):
                     try:
                         out = program(*inputs)
@@ -131,16 +132,18 @@ def _type(x: Any) -> Hashable:
 
 
 def _place(x: Any) -> Hashable:
-    """Where an array of JAX's lies; None where it can only be the one device."""
-    if type(x) is not Array:
-        return None
-    s = x.sharding
-    return None if type(s) is SingleDevice and alone() else s
+    """Where an array of JAX's lies."""
+    return x.sharding if type(x) is Array else None
 
 
 def _place_within(x: Any) -> Hashable:
     """As `_place`, within a mesh: what is committed to a device brings results there."""
     return (x.sharding, x.committed) if type(x) is Array else None
+
+
+def _within(around: Hashable) -> bool:
+    """Whether a call is made under the meshes that are set around these."""
+    return around is None or configuration() == around
 
 
 def stretch_of(
