@@ -70,27 +70,31 @@ def mesh_here() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A context with the meshes that are set here, or with none, for any thread: where JAX transposes, an empty one is
     set, for which it would compile anew.
     """
-    return functools.partial(_meshed, ([state.get_local() for state in _MESHES], _mesh.thread_resources.env))
+    return functools.partial(_Meshed, ([state.get_local() for state in _MESHES], _mesh.thread_resources.env))
 
 
 def no_mesh() -> contextlib.AbstractContextManager[None]:
     """A context in which no mesh is set."""
-    return _meshed(_NO_MESH)
+    return _Meshed(_NO_MESH)
 
 
-@contextlib.contextmanager
-def _meshed(wanted: _Set) -> Iterator[None]:
-    before, resources = (
-        [state.swap_local(x) for state, x in zip(_MESHES, wanted[0], strict=True)],
-        _mesh.thread_resources,
-    )
-    around, resources.env = resources.env, wanted[1]
-    try:
-        yield
-    finally:
-        resources.env = around
-        for state, x in zip(_MESHES, before, strict=True):
-            state.set_local(x)
+class _Meshed:
+    """A context in which these meshes are set; of a class, because calls enter one."""
+
+    __slots__ = ("_before", "_wanted")
+
+    def __init__(self, wanted: _Set):
+        self._wanted = wanted
+
+    def __enter__(self) -> None:
+        resources, (states, env) = _mesh.thread_resources, self._wanted
+        self._before: _Set = [m.swap_local(x) for m, x in zip(_MESHES, states, strict=True)], resources.env
+        resources.env = env
+
+    def __exit__(self, *_: object) -> None:
+        states, _mesh.thread_resources.env = self._before
+        for m, x in zip(_MESHES, states, strict=True):
+            m.set_local(x)
 
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[None]]:
