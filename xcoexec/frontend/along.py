@@ -17,6 +17,7 @@ from ..codegen.rules.indexing import MODES
 from ..compat import ClosedJaxpr, JaxprEqn, bind, shape_of
 
 MOST_ROWS = (1 << 31) - 1  # that s32 numbers name
+NARROW, FEW = 8, 1 << 14  # elements of a row for which its number costs too much, unless there are so few
 Shape = tuple[int, ...]
 
 
@@ -34,6 +35,9 @@ def by_rows(eqn: JaxprEqn) -> ClosedJaxpr | None:
         return None
     taken = (*table.shape[:axis], *index.shape[:-1], *table.shape[axis + 1 :])
     if not reads and shape_of(eqn.invars[2]).shape != taken:
+        return None
+    count, width = math.prod(taken[: axis + len(index.shape) - 1]), math.prod(table.shape[axis + 1 :])
+    if width < NARROW and count > FEW:
         return None
     # a promise that is broken must not write elsewhere, as in `rules.indexing`
     fills = mode == "fill" or (not reads and str(eqn.params["mode"]).upper().endswith("PROMISE_IN_BOUNDS"))
