@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.extend.core import jaxpr_as_fun
+from jax.extend.core import check_jaxpr, jaxpr_as_fun
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -270,7 +270,7 @@ def test_programs_without_their_mesh(name: str, within: bool) -> None:
         wanted = jax.tree.leaves(jax.jit(PROGRAMS[name])(x))
     assert elsewhere(closed, jax.devices()[0]) == "" and (within or list(placing(closed)))
     found = unplaced(closed)
-    jax.extend.core.check_jaxpr(found.jaxpr) if hasattr(jax.extend.core, "check_jaxpr") else None
+    check_jaxpr(found.jaxpr)
     assert not list(placing(found)) and not found.effects
     for want, got in zip(wanted, jax.jit(jaxpr_as_fun(found))(x), strict=True):
         assert isinstance(got.sharding, jax.sharding.SingleDeviceSharding)

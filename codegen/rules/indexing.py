@@ -73,8 +73,13 @@ def _rows(table: tuple[int, ...], index: tuple[int, ...], numbers: _Numbers, mod
     return Rows(limits, width, mode, math.prod(table[:b]), math.prod(index[b:-1]))
 
 
-def _mode(op: Op) -> str:
-    return MODES.get(str(op.params["mode"]).rpartition(".")[2].upper(), "")
+def outside(prim: str, mode: object) -> str:
+    """What happens to rows outside, as in `MODES`, of a gather or a scatter in this mode of JAX's ("" for another one):
+    a promise that is broken must not write elsewhere, such a row is left out.
+    """
+    name = str(mode).rpartition(".")[2].upper()
+    promised = name == "PROMISE_IN_BOUNDS" and prim != "gather"
+    return "fill" if promised else MODES.get(name, "")
 
 
 def gathered(op: Op) -> Rows | None:
@@ -88,7 +93,7 @@ def gathered(op: Op) -> Rows | None:
         dn.start_indices_batching_dims,
         dn.offset_dims,
     )
-    rows = _rows(table, index, numbers, _mode(op))
+    rows = _rows(table, index, numbers, outside(op.prim, op.params["mode"]))
     if rows is None or not np.isnan(op.params.get("fill_value") or np.nan):
         return None
     taken = len(dn.operand_batching_dims) + rows.places
@@ -106,9 +111,7 @@ def scattered(op: Op) -> Rows | None:
         dn.scatter_indices_batching_dims,
         dn.update_window_dims,
     )
-    # a promise that is broken must not write elsewhere: such a row is left out
-    mode = "fill" if str(op.params["mode"]).upper().endswith("PROMISE_IN_BOUNDS") else _mode(op)
-    rows = _rows(table, index, numbers, mode)
+    rows = _rows(table, index, numbers, outside(op.prim, op.params["mode"]))
     if rows is None or (op.prim == "scatter" and not _takes_update(op.params.get("update_jaxpr"))):
         return None
     return rows if updates == index[:-1] + table[len(dn.operand_batching_dims) + rows.places :] else None

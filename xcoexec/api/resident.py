@@ -138,12 +138,11 @@ class ResidentFunction(Directly, Generic[R]):
 
     def _keep(self, args: Args, kwargs: Kwargs, call: Call, session: Session | PlainSession) -> None:
         """Has the next call of this kind find its session at once, where nothing will take that one's place."""
-        if isinstance(session, PendingSession):
+        if isinstance(session, PendingSession) or meshes():  # which only a signature tells
             return
-        one = len(args) == 1 and not kwargs and not meshes()  # which only a signature tells
-        if one and (key := array_key(args[0])) is not None:
+        if len(args) == 1 and not kwargs and (key := array_key(args[0])) is not None:
             self._quick[key] = session
-        elif not meshes() and (usual := Usual.of(call)) is not None:
+        elif (usual := Usual.of(call)) is not None:
             self._usual = usual, session
 
     def _call(self, args: Args, kwargs: Kwargs) -> Call:

@@ -88,7 +88,7 @@ def alone() -> bool:
 
 def is_away(x: object) -> bool:
     """Whether a leaf is an array that lies on another device than the default one, or on several."""
-    return type(x) is Array and not (_plainly_home(x.sharding) or at_home(x.sharding))
+    return type(x) is Array and not (_plainly_home(x.sharding) or _at_home(x.sharding))
 
 
 def _is_committed(x: object) -> bool:
@@ -100,7 +100,7 @@ def _plainly_home(s: Sharding) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def at_home(s: Sharding) -> bool:
+def _at_home(s: Sharding) -> bool:
     """Whether all of an array lies on the default device, be it as that of a mesh."""
     return lies_on(s, home())
 
@@ -202,4 +202,4 @@ def described(x: ArrayLike) -> tuple[tuple[int, ...], str]:
     return tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__)) + weak
 
 
-__all__ = ["Away", "Signature", "Usual", "array_key", "at_home", "described", "home", "is_away", "leaf_key"]
+__all__ = ["Away", "Signature", "Usual", "array_key", "described", "home", "is_away", "leaf_key"]

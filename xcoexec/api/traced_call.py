@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import jax
 
@@ -41,10 +40,8 @@ def types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
     """Shapes and types of a call's leaves; where they lie is part of it if their caller has said so."""
     found = []
     for var, x in zip(made.closed.jaxpr.invars, call.leaves, strict=True):
-        known = shape_of(var)
-        said: Any = x
-        known_place = isinstance(x, jax.ShapeDtypeStruct) or (isinstance(x, jax.Array) and x.committed)
-        found.append(known.update(sharding=said.sharding) if known_place else known)
+        place = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
+        found.append(shape_of(var).update(sharding=place))
     return found
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..codegen.rules.indexing import MODES
+from ..codegen.rules.indexing import outside
 from ..compat import ClosedJaxpr, JaxprEqn, bind, shape_of
 
 MOST_ROWS = (1 << 31) - 1  # that s32 numbers name
@@ -29,7 +29,7 @@ def by_rows(eqn: JaxprEqn) -> ClosedJaxpr | None:
     if index.dtype != jnp.int32 or index.shape[-1:] != (1,) or 0 in (*table.shape, *index.shape):
         return None
     axis = _axis(eqn, table.shape, index.shape)
-    mode = MODES.get(str(eqn.params["mode"]).rpartition(".")[2].upper(), "")
+    mode = outside(eqn.primitive.name, eqn.params["mode"])
     reads = eqn.primitive.name == "gather"
     if not axis or not mode or math.prod(table.shape[: axis + 1]) > MOST_ROWS:
         return None
@@ -39,13 +39,11 @@ def by_rows(eqn: JaxprEqn) -> ClosedJaxpr | None:
     count, width = math.prod(taken[: axis + len(index.shape) - 1]), math.prod(table.shape[axis + 1 :])
     if width < NARROW and count > FEW:
         return None
-    # a promise that is broken must not write elsewhere, as in `rules.indexing`
-    fills = mode == "fill" or (not reads and str(eqn.params["mode"]).upper().endswith("PROMISE_IN_BOUNDS"))
     before, length = math.prod(table.shape[:axis]), table.shape[axis]
 
     def rows(operand: jax.Array, at: jax.Array, *updates: jax.Array) -> list[jax.Array]:
         flat = jnp.reshape(operand, (before * length, -1))
-        where = _numbers(jnp.reshape(at, (1, -1)), before, length, fills)
+        where = _numbers(jnp.reshape(at, (1, -1)), before, length, mode == "fill")
         if reads:
             found = bind(eqn.primitive, [flat, where], _reading(eqn.params, flat.shape[1]))[0]
             return [jnp.reshape(found, taken)]

@@ -69,7 +69,7 @@ ALONE: dict[str, Callable[[Params], Callable[..., jax.Array]]] = {
 }
 
 
-def says(x: object) -> bool:
+def _says(x: object) -> bool:
     """Whether a parameter names a place; a mesh without devices, which transposed operations have, is none."""
     return isinstance(x, SAYS) and not getattr(getattr(x, "mesh", x), "empty", False)
 
@@ -88,7 +88,7 @@ def lies_on(x: object, device: jax.Device) -> bool:
 
 def _said(eqn: JaxprEqn) -> list[object]:
     """Which places an equation names."""
-    return [x for x in jax.tree_util.tree_leaves([eqn.params.get(name) for name in PLACES]) if says(x)]
+    return [x for x in jax.tree_util.tree_leaves([eqn.params.get(name) for name in PLACES]) if _says(x)]
 
 
 def placing(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[JaxprEqn]:

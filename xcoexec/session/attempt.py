@@ -167,6 +167,7 @@ class Attempt:
         return recording.only(made, p.plain) if plan.graphs else made
 
     def _compilable(self, plan: Plan, lowered: Lowered, options: Mapping[str, object]) -> Executable:
+        """A lowered plan on the device, or on those of a call's shards; XLA compiles it at its first call."""
         p = self.problem
         if p.shards is not None:
             return self._on_all(plan, lowered, p.shards, options)
