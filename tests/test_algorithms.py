@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from xcoexec.codegen.kernels import conv, product, winograd, winograd_steps
+from xcoexec.codegen.kernels import conv, expressions, product, winograd, winograd_steps
 from xcoexec.codegen.kernels.digits import packed_of
 from xcoexec.codegen.program import Group, Op, Value
 from xcoexec.codegen.runtime import host
@@ -563,6 +563,49 @@ def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:
 
     got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1)
     assert not by_strips(ran) and error(got, oracle(fn, ws, x)) < TOLERANCE
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("groups", [1, 40])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_norm_of_sums(isa: Target, groups: int, turned: bool) -> None:
+    """(sum - mean) * scale + bias of the channels is one operation for each sum, and not where they change by pixel;
+    numbers that are none stay none, and infinite ones infinite.
+    """
+    w, x = array(3, 3, 40 // groups, 40), np.array(array(1, 6, 7, 40))
+    x[0, 2, 3, 5], x[0, 5, 6, 7] = np.nan, np.inf
+    mean, scale, bias = 10 * array(40, seed=1), array(40, seed=2), array(40, seed=3)
+    pixels = array(1, 6, 7, 40, seed=4)
+
+    def fn(ws: Any, x: Any) -> Any:
+        w, mean, scale, bias = ws[:4]
+        y = _convolved(x, w, groups)
+        normed = bias + scale * (y - mean) if turned else (y - mean) * scale + bias
+        return normed, (y - ws[4]) * scale + bias, normed + jax.nn.relu(normed)
+
+    for k in range(3):
+        got, _ = run_on(lambda ws, x, k=k: fn(ws, x)[k], [w, mean, scale, bias, pixels], x, isa=isa, weights=1)
+        with np.errstate(all="ignore"):
+            want = np.asarray(fn([w, mean, scale, bias, pixels], x)[k])
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        np.testing.assert_array_equal(np.isposinf(got), np.isposinf(want))
+        there = np.isfinite(want)
+        assert there.sum() > 1000 and error(got[there], want[there]) < TOLERANCE
+
+
+def _convolved(x: Any, w: Any, groups: int) -> Any:
+    axes = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=axes, feature_group_count=groups)
+
+
+def test_what_is_a_norm() -> None:
+    """Of what is said of operands alone: three that all sums have in common, behind operand 0 itself."""
+    expr = (("in", 0), ("in", 1), ("sub", 0, 1), ("in", 2), ("mul", 3, 2), ("in", 3), ("add", 5, 4), ("in", 4))
+    expr = (*expr, ("add", 6, 7))
+    assert expressions._normed(expr, frozenset((1, 2, 3))) == {6: (0, 1, 3, 5)}
+    assert not expressions._normed(expr, frozenset((1, 2)))
+    other = (("in", 4), *expr[1:])
+    assert not expressions._normed(other, frozenset((1, 2, 3, 4)))
 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)

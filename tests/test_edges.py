@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
@@ -14,8 +15,9 @@ from jax import lax
 
 import xcoexec
 from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment import items
 from xcoexec.codegen.segment.assembly import Segment
-from xcoexec.codegen.segment.steps import Looped
+from xcoexec.codegen.segment.steps import Kernel, Looped, Nested, Step
 from xcoexec.codegen.target import Target
 from xcoexec.partition.split import split
 
@@ -28,12 +30,14 @@ TYPES = pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8"])
 SHAPES = pytest.mark.parametrize("shape", [(2,), (17,), (3, 5, 7), (1, 9, 8, 16), (2, 4099)], ids=str)
 
 
-def called(fn: Any, weights: Any, x: Any, isa: Target, threads: int = 2) -> tuple[list[np.ndarray], Segment]:
+def called(
+    fn: Any, weights: Any, x: Any, isa: Target, threads: int = 2, how: str = ""
+) -> tuple[list[np.ndarray], Segment]:
     """The results of `fn(weights, x)` on kernels, and the segment, whose arguments are as they are stored."""
     folded, graph = stages_of(fn, weights, x, weights=1)
     assert not [layer.host_error for layer in graph.layers if layer.host_error]
     consts = folded.constants(jax.tree_util.tree_leaves(weights))
-    first = lambda groups, names, threads: names[0]
+    first = lambda groups, names, threads: how if how in names else names[0]
     segment = host.build(graph.program, threads, isa, pick=first, cut=split, as_stored=True)
     call = host.Call(segment, [np.asarray(x)], [consts[v] for v in graph.program.consts])
     return [y.copy() for y in call()], segment
@@ -123,6 +127,46 @@ def test_turns_of_a_loop_read_what_came_in_for_all_of_them(isa: Target, dtype: s
     (word,) = (word for step in segment.steps for word in step.words if isinstance(word, Looped))
     read = {b for step in word.steps for b in step.reads if b.kind == "arg"}
     assert {b.nbytes for b in read} <= {segment.blob_bytes}, "only the packed weights are arguments of a turn"
+
+
+@EVERY
+@pytest.mark.parametrize("how", [items.BATCH, items.ITEMS])
+def test_pixels_of_few_channels_are_no_f32(isa: Target, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words of bf16 are made of the argument with its border, in its own type, of each item where that is taken alone;
+    what lies beside a window does not count.
+    """
+    for name, value in (("LEAST_SHARE", 0), ("READ_AGAIN_BY_ALL", 100), ("READ_AGAIN", 1000)):
+        monkeypatch.setattr(items, name, value)
+    narrow = lambda *shape, seed: np.asarray(array(*shape, seed=seed).astype(jnp.bfloat16))
+    ws = [narrow(3, 3, 3, 20, seed=1), *(narrow(1, 1, 20, 20, seed=2 + i) for i in range(3))]
+    conv = functools.partial(lax.conv_general_dilated, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def fn(ws: Any, x: Any) -> Any:
+        y = conv(x, ws[0], (2, 2), [(0, 1), (1, 0)], preferred_element_type=jnp.float32)
+        for w in ws[1:]:
+            y = conv(jax.nn.relu(y).astype(w.dtype), w, (1, 1), "VALID", preferred_element_type=jnp.float32)
+        return y
+
+    x = narrow(4, 12, 11, 3, seed=0).copy()
+    x[1, 4, 5, 2] = np.nan
+    (got,), segment = called(fn, ws, x, isa, how=how)
+    want = np.asarray(fn([w.astype(np.float32) for w in ws], x.astype(np.float32)))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    assert np.isnan(want).any((0, 3)).sum() == 4 and error(np.nan_to_num(got), np.nan_to_num(want)) < 2e-2
+    kernels = set(kernels_of(segment.steps))
+    assert any("items" in names for names in segment.algorithms) == (how == items.ITEMS)
+    assert ("narrow", "float32") not in kernels
+    if (unit := isa.unit("bfloat16")) is not None and unit.kernel == "gemm":
+        assert ("narrow", "bfloat16") in kernels and ("v", "bfloat16") not in {k[2] for k in kernels if len(k) > 2}
+
+
+def kernels_of(steps: Iterable[Step]) -> Iterator[Any]:
+    """The kernels of steps, and of those inside of them."""
+    for word in (word for step in steps for word in step.words):
+        if isinstance(word, Kernel):
+            yield word.spec
+        elif isinstance(word, Nested):
+            yield from kernels_of(word.steps)
 
 
 def test_one_element_and_whole_numbers_are_left_to_xla() -> None:

@@ -31,7 +31,7 @@ LARGEST_WINDOW = 49  # elements of a window, which the kernels unroll
 VECTORS = 12  # the word of the forward kernel that says how many vectors of channels there are; behind it, of a call
 CALL = 0.05  # of the time for a row of the result, or of the image, that a call takes besides
 PARTS = 4  # of the channels for each thread, most
-WIDE = 2  # channels for each pixel, from which on threads share channels rather than pixels
+WIDE = 1  # channels for each pixel, from which on threads share channels rather than pixels
 SUMMED_PIXELS = 1024  # products that are added one after the other: sums of such sums keep more digits
 
 

@@ -212,7 +212,7 @@ def convert(ctx: Context, source: Storage, target: Storage) -> None:
     if not target.narrow:
         copy(ctx, source, target)
         return
-    expr = TO_BF16 if target.narrow == "bfloat16" else COPY
+    expr = TO_BF16 if target.narrow == "bfloat16" != source.narrow else COPY
     outs, operands = [(target, target.strides, 0)], [(source, source.strides, 0)]
     _pass(ctx, expr, (len(expr) - 1,), outs, operands, target.shape, (target.narrow,))
 

@@ -136,7 +136,8 @@ def _finish_vectors(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogu
         values = {i: acc[r * block.nv + i] for i in group}
         if tail is not None:
             made = results_of(tail.expr, tail.kinds)
-            nodes = [emit_nodes(v, tail.expr, _operands(v, tail, r, i, values[i], shared), made) for i in group]
+            same = in_common(tail.kinds)
+            nodes = [emit_nodes(v, tail.expr, _operands(v, tail, r, i, values[i], shared), made, same) for i in group]
             values = dict(zip(group, (n[-1] for n in nodes), strict=True))
             store_forms(v, tail.kinds, nodes, functools.partial(_form_at, v, tail, r, group[0]))
         if tail is None or stores_result(tail.kinds):
@@ -145,9 +146,14 @@ def _finish_vectors(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogu
 
 
 def side_by_side(count: int, kinds: Sequence[str | Written]) -> list[range]:
-    """The numbers of `count` whole vectors that an epilogue stores at once: several where it stores bytes of them."""
-    step = TOGETHER if any(isinstance(kind, tuple) and kind[0] == "int8" for kind in kinds) else 1
+    """The numbers of `count` whole vectors that an epilogue stores at once: several where one vector holds theirs."""
+    step = max((TOGETHER.get(kind[0], 1) for kind in kinds if isinstance(kind, tuple)), default=1)
     return [range(i, min(i + step, count)) for i in range(0, count, step)]
+
+
+def in_common(kinds: Sequence[str | Written]) -> frozenset[int]:
+    """The operands of an epilogue that all pixels have in common, by their numbers."""
+    return frozenset(k for k, kind in enumerate(kinds, 1) if kind in ("c", "p"))
 
 
 def stores_result(kinds: Sequence[str | Written]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import llvmlite.ir as ir
@@ -221,19 +222,57 @@ def emit(v: Builder, expr: Expr, operand: Callable[[int], ir.Value]) -> ir.Value
 
 
 def emit_nodes(
-    v: Builder, expr: Expr, operand: Callable[[int], ir.Value], results: Sequence[int] | None = None
+    v: Builder,
+    expr: Expr,
+    operand: Callable[[int], ir.Value],
+    results: Sequence[int] | None = None,
+    shared: frozenset[int] = frozenset(),
 ) -> list[ir.Value]:
     """As `emit`, the vector of each node. `results`: the nodes that are read (None: any); where these do not tell +0
-    from -0, either is made.
+    from -0, either is made. `shared`: operands of an epilogue that many sums have in common.
     """
     env: list[ir.Value] = []
     alike = _alike(expr, results) if results is not None else (False,) * len(expr)
-    for node, either in zip(expr, alike, strict=True):
-        if either and node[0] in EITHER_ZERO:
+    normed = _normed(expr, shared) if shared else {}
+    for number, (node, either) in enumerate(zip(expr, alike, strict=True)):
+        if number in normed:
+            env.append(_norm(v, *(env[a] for a in normed[number])))
+        elif either and node[0] in EITHER_ZERO:
             env.append(EITHER_ZERO[node[0]](v, *(env[a] for a in node[1:])))
         else:
             env.append(emit_node(v, node, operand, env))
     return env
+
+
+def _norm(v: Builder, x: ir.Value, mean: ir.Value, scale: ir.Value, bias: ir.Value) -> ir.Value:
+    """(x - mean) * scale + bias, in one operation for each x."""
+    return _add(v, _mul(v, x, scale), _sub(v, bias, _mul(v, mean, scale)))
+
+
+@functools.lru_cache(256)
+def _normed(expr: Expr, shared: frozenset[int]) -> dict[int, tuple[int, int, int, int]]:
+    """Nodes that are (sum - mean) * scale + bias, of operand 0 and what sums have in common -> the nodes of the four.
+
+    What a sum has been rounded by already is as much as what its mean times the scale is rounded by.
+    """
+    same: list[bool] = []
+    for head, *args in expr:
+        same.append(args[0] in shared if head == "in" else head == "lit" or all(same[a] for a in args))
+    found = {}
+    for number in range(len(expr)):
+        scaled, bias = _sides(expr, number, "add", same) or (0, 0)
+        shifted, scale = _sides(expr, scaled, "mul", same) or (0, 0)
+        if expr[shifted][0] == "sub" and expr[expr[shifted][1]] == ("in", 0) and same[expr[shifted][2]]:
+            found[number] = (expr[shifted][1], expr[shifted][2], scale, bias)
+    return found
+
+
+def _sides(expr: Expr, number: int, name: str, same: Sequence[bool]) -> tuple[int, int] | None:
+    """Of a node of that name, the operand that differs between sums and the one that does not."""
+    head, *args = expr[number]
+    if head != name or same[args[0]] == same[args[1]]:
+        return None
+    return (args[1], args[0]) if same[args[0]] else (args[0], args[1])
 
 
 def _alike(expr: Expr, results: Sequence[int]) -> list[bool]:

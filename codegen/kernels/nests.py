@@ -16,7 +16,7 @@ from ..rules.expressions import COPY
 from ..target import Target
 from .expressions import emit_nodes
 from .simd import Builder
-from .vectors import F32, I32, STORED_BYTES, i64
+from .vectors import F32, I32, ROUNDED, STORED_BYTES, i64
 
 LAST = 5  # the innermost loop of a nest
 
@@ -333,16 +333,20 @@ def shifted(name: str, key: Spec, target: Target) -> str:
 
 @family("narrow")
 def narrow(name: str, key: Spec, target: Target) -> str:
-    """("narrow",): rows of f32 rounded to bf16, and zeroes up to an even number. Operands and words as of "whole"."""
-    v = Builder(name, 3, target.vl)
+    """("narrow", stored): rows of f32, or of the type `stored`, rounded to bf16, and zeroes up to an even number.
+    Operands and words as of "whole".
+    """
+    (_, stored), v = key, Builder(name, 3, target.vl)
+    dtype = ROUNDED if target.unit("bfloat16", "gemm") else "bfloat16"
 
     def body(x: ir.Value, y: ir.Value, n: ir.Value) -> None:
         with v.b.if_then(v.b.icmp_signed("!=", v.b.and_(n, i64(1)), i64(0))):
             v.b.store(ir.Constant(ir.IntType(16), 0), v.ptr(v.add(y, v.mul(n, 2)), ir.IntType(16)))
 
         def rounded(offset: ir.Value) -> None:
-            value = v.floats(v.bfloat(v.load(v.add(x, offset))))
-            v.store_as(value, v.add(y, along(v, "bfloat16", offset)), "bfloat16")
+            value = v.load_stored(v.add(x, along(v, stored, offset)), stored)
+            value = value if dtype == ROUNDED or stored == dtype else v.floats(v.bfloat(value))
+            v.store_as(value, v.add(y, along(v, "bfloat16", offset)), dtype)
 
         vectors(v, n, rounded)
 

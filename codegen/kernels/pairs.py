@@ -29,7 +29,7 @@ from ..segment.context import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage, dense, temporary
 from ..target import MatrixUnit
-from .elementwise import ITEM, RUN, nest
+from .elementwise import ITEM, RUN, convert, nest
 from .forms import written_by_maker
 from .product import pack_panels
 from .vectors import ROUNDED
@@ -89,7 +89,7 @@ def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
 
 def elements(ctx: Context, x: Storage, dtype: str) -> Storage | None:
     """An array of bf16 or int8 [..., n], held as f32, as elements of its type with the same halo, by the step that
-    makes it; None where that cannot.
+    makes it, for products; None where that cannot.
     """
     n, each = x.shape[-1], itemsize(dtype)
     how = _rounded(ctx) if dtype == BF16 else (COPY, dtype)
@@ -98,21 +98,22 @@ def elements(ctx: Context, x: Storage, dtype: str) -> Storage | None:
 
 
 def _rounded(ctx: Context) -> tuple[Expr, str]:
-    """What makes bf16 of a number: an expression, and the type as which its result is stored."""
-    if ctx.target.unit(BF16, "gemm") is not None:
-        return COPY, ROUNDED
-    return TO_BF16, BF16
+    """What makes bf16 of a number for products: an expression, and the type as which its result is stored. Sums of
+    products begin with +0, which -0 leaves as it is.
+    """
+    expr, dtype = (COPY, ROUNDED) if ctx.target.unit(BF16, "gemm") is not None else (TO_BF16, BF16)
+    return (*expr, ("factor", len(expr) - 1)), dtype
 
 
 def _given(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
     """As `narrow`, where x is an argument that lies in words of the unit as it is; None where it is not."""
     given, n = ctx.arrived.get(x.buffer), x.shape[-1]
-    if given is None or given.narrow != unit.dtype or unit.shift or 4 // itemsize(unit.dtype) != unit.per:
+    if given is None or given.stored.narrow != unit.dtype or unit.shift or 4 // itemsize(unit.dtype) != unit.per:
         return None
-    whole = x.dense and not any(map(any, x.halo)) and math.prod(x.shape) == math.prod(given.shape)
+    whole = x.dense and not any(map(any, x.halo)) and math.prod(x.shape) == math.prod(given.stored.shape)
     if not whole or n % unit.per or words(n, unit) != n // unit.per:
         return None
-    return dense(given.buffer, (*x.shape[:-1], n // unit.per))
+    return dense(given.stored.buffer, (*x.shape[:-1], n // unit.per))
 
 
 def _asked(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
@@ -120,8 +121,6 @@ def _asked(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
     if unit.shift and any(map(any, x.halo)):  # zeroes of the halo are shifted too
         return None
     expr, dtype = _rounded(ctx) if unit.dtype == BF16 else (COPY, f"int{32 // unit.per}")
-    if unit.dtype == BF16:  # sums of its products begin with +0, which -0 leaves as it is
-        expr = (*expr, ("factor", len(expr) - 1))
     if unit.shift:
         assert unit.shift == 128, "bytes that are u8"
         expr = (("in", 0), ("shifted", 0))
@@ -145,14 +144,28 @@ def _grown(x: Storage) -> Storage:
     return Storage(x.buffer, offset, shape, x.strides, ((0, 0),) * len(shape))
 
 
+def _own(ctx: Context, x: Storage) -> Storage:
+    """Elements of an argument's copy in their own type, with the same halo: fewer bytes than f32 has."""
+    given = ctx.arrived.get(x.buffer)
+    if given is None or given.stored.narrow != BF16:
+        return x
+    stored = given.stored
+    copied = temporary(Value(stored.shape, "float32"), given.halo, given.apart, BF16)
+    convert(ctx, stored, copied)
+    first, *strides = (s * itemsize(BF16) // 4 for s in (x.offset - given.first, *x.strides))
+    return Storage(copied.buffer, copied.offset + first, x.shape, tuple(strides), x.halo, BF16)
+
+
 def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
+    x = _own(ctx, x) if unit.dtype == BF16 else x
+    each = itemsize(x.narrow or "float32")
     *outer, n = x.shape
     filled, own = words(n, unit), -(-n // unit.per)
     out = temporary(Value((*outer, own), "float32"), (*x.halo[:-1], (0, filled - own)))
     out = dataclasses.replace(out, shape=(*outer, filled), halo=(*x.halo[:-1], (0, 0)))
     walked, run = list(zip(outer, x.strides[:-1], out.strides[:-1], strict=True)), n
     while walked and run % unit.per == 0 and run * walked[-1][0] <= RUN:
-        if walked[-1][0] != 1 and walked[-1][1:] != (4 * run, 4 * run // unit.per):
+        if walked[-1][0] != 1 and walked[-1][1:] != (each * run, 4 * run // unit.per):
             break
         run *= walked.pop()[0]
     rows, steps = 1, [0, 0]  # of one call
@@ -162,7 +175,7 @@ def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
         walked.append((many // rows, rows * steps[0], rows * steps[1]))
     loops = [length for length, _, _ in walked] or [1]
     views = [(s, tuple(step[i] for step in walked) or (0,), 0) for i, s in ((1, x), (2, out))]
-    key = ("narrow",) if unit.dtype == BF16 else ("whole", 32 // unit.per, unit.shift)
+    key = ("narrow", x.narrow or "float32") if unit.dtype == BF16 else ("whole", 32 // unit.per, unit.shift)
     work = rows * -(-run // ctx.target.vl)
     nest(ctx, Kernel(key), [run, rows, *steps], loops, views, 1, max(1, ITEM // max(run * rows, 1)), work)
     return out

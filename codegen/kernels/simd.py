@@ -235,6 +235,12 @@ class Builder:
         else:
             self.store_lanes(raw, addr, nbytes)
 
+    def store_rounded(self, pair: Sequence[ir.Value], addr: ir.Value) -> None:
+        """Stores two whole vectors of f32 side by side as bf16, each number rounded (16 lanes)."""
+        both = self.call("llvm.x86.avx512bf16.cvtne2ps2bf16.512", vector(BFloat(), 2 * self.vl), pair[1], pair[0])
+        typ = vector(ir.IntType(16), 2 * self.vl)
+        self.b.store(self.b.bitcast(both, typ), self.ptr(addr, typ)).align = 2
+
     def broadcast(self, addr: ir.Value) -> ir.Value:
         """The f32 at an address, in every lane."""
         return self.splat(self.b.load(self.ptr(addr, F32)), self.vec)

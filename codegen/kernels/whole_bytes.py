@@ -28,10 +28,12 @@ import llvmlite.ir as ir
 
 from ..rules.expressions import Expr, Node
 from .simd import Builder
-from .vectors import STORED_BYTES, Bytes, integers, vector
+from .vectors import ROUNDED, STORED_BYTES, Bytes, integers, vector
 
 S8, S16, S32 = (ir.IntType(bits) for bits in (8, 16, 32))
-TOGETHER = 4  # vectors of s32 whose bytes fill a vector
+FILLING = 4  # vectors of s32 whose bytes fill a vector
+#: type of elements -> vectors that one instruction makes one vector of
+TOGETHER = {"int8": FILLING, ROUNDED: 2}
 LANE = 4  # s32 among which instructions that narrow two vectors stay
 FLIPPED = -128  # of a byte that is 128 larger, as u8
 LEAST = -(1 << 15)  # s16
@@ -126,8 +128,13 @@ def store(v: Builder, values: Sequence[ir.Value], places: Sequence[ir.Value], dt
             part = v.shuffle(raw, raw, range(k * size, (k + 1) * size)) if len(places) > 1 else raw
             v.b.store(part, v.ptr(place, part.type)).align = 1
         return
-    for n, value in enumerate(values):
-        v.store_as(value, v.add(places[n // each], STORED_BYTES.get(dtype, 4) * v.vl * (n % each)), dtype)
+    width = 2 if dtype == ROUNDED and v.mask is None and each % 2 == 0 else 1
+    for n in range(0, len(values), width):
+        at = v.add(places[n // each], STORED_BYTES.get(dtype, 4) * v.vl * (n % each))
+        if width == 2:
+            v.store_rounded(values[n : n + 2], at)
+        else:
+            v.store_as(values[n], at, dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +189,7 @@ def store_in(v: Builder, haste: Haste | None, write: Callable[[Haste | None], No
 def _packed(v: Builder, found: Sequence[Bytes]) -> ir.Value:
     """The bytes of some vectors that were made in one way, one behind the other."""
     b, n, lanes, first = v.b, len(found), v.vl // LANE, found[0]
-    assert n <= TOGETHER, "what one vector holds"
+    assert n <= FILLING, "what one vector holds"
     whole = [(_whole if v.hasty is None else _converted)(v, f.source) for f in found]
     words, narrow = (vector(typ, n) for typ, n in ((S16, 2 * v.vl), (S8, 4 * v.vl)))
     to_words, to_bytes = NARROWED[v.vl]
@@ -190,7 +197,7 @@ def _packed(v: Builder, found: Sequence[Bytes]) -> ir.Value:
     if v.hasty is not None:
         v.hasty += by_two
     mixed = b.bitcast(v.call(to_bytes, narrow, by_two[0], by_two[-1]), v.ivec)
-    order = [lane * TOGETHER + u for u in range(n) for lane in range(lanes)]
+    order = [lane * FILLING + u for u in range(n) for lane in range(lanes)]
     raw = b.bitcast(v.shuffle(mixed, mixed, order), vector(S8, n * v.vl))
     for ends in first.bounds:
         raw = _bounded(v, raw, ends)

@@ -17,7 +17,7 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..rules.expressions import Expr
 from ..target import Target
-from .epilogue import Written, results_of, store_forms, stores_result
+from .epilogue import Written, in_common, results_of, store_forms, stores_result
 from .expressions import emit_nodes
 from .nests import LAST, in_blocks, minimum
 from .simd import Builder
@@ -308,7 +308,8 @@ class Result:
             return v.broadcast(place(self.operands[k - 1], rows[line]))
 
         made = results_of(self.expr, self.kinds)
-        nodes = [emit_nodes(v, self.expr, functools.partial(operand, n), made) for n in range(len(totals))]
+        same = in_common(self.kinds)
+        nodes = [emit_nodes(v, self.expr, functools.partial(operand, n), made, same) for n in range(len(totals))]
         store_forms(v, self.kinds, nodes, lambda k, _: [place(self.operands[k], row) for row in rows])
         for n in range(len(totals) if stores_result(self.kinds) else 0):
             v.store(nodes[n][-1], place(self.y, rows[n // each], 4 * v.vl * (n % each)), self.streamed)

@@ -45,6 +45,18 @@ class Rules:
     convert: Callable[[Context, Storage, Storage], None] | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Arrived:
+    """An argument as it is stored; its copy begins at byte `first`, inside of a `halo`, its runs `apart` (see
+    `temporary`).
+    """
+
+    stored: Storage
+    first: int
+    halo: tuple[tuple[int, int], ...]
+    apart: int
+
+
 Mark = tuple[list[Step], dict[Value, Storage], dict[Value, Storage], dict[Hashable, Ref], Makers]
 
 
@@ -61,7 +73,7 @@ class Context:
         self._packed: dict[Hashable, Ref] = {}
         self.kept: dict[Hashable, Ref] = {}  # what steps have made that others may read too
         self.makers = Makers()
-        self.arrived: dict[Buffer, Storage] = {}  # copies of arguments -> these as they are stored
+        self.arrived: dict[Buffer, Arrived] = {}  # copies of arguments -> these as they are stored
         self.blob = Buffer("arg", 0)
         self.raw: dict[Value, Buffer] = {}
         self._readers = consumers(program.ops)
@@ -100,7 +112,7 @@ class Context:
         """Appends the copy of an array in its own type as kernels hold it."""
         assert self.rules.convert is not None
         place = temporary(v, self._halo(v), self._apart(v))
-        self.arrived[place.buffer] = stored
+        self.arrived[place.buffer] = Arrived(stored, place.offset, place.halo, self._apart(v))
         self.rules.convert(self, stored, place)
         return place
 

@@ -102,17 +102,18 @@ def streamed(s: Storage, strides: Sequence[int], offset: int = 0) -> bool:
     return s.buffer.kind == "temp" and 4 * math.prod(s.shape) >= STREAMED_BYTES and not any(x % ALIGN for x in rows)
 
 
-def temporary(value: Value, halo: tuple[tuple[int, int], ...], apart: int = 0) -> Storage:
+def temporary(value: Value, halo: tuple[tuple[int, int], ...], apart: int = 0, narrow: str = "") -> Storage:
     """A fresh temporary for `value` of its shape, inside a border of `halo` (before, behind) zeroes along each axis.
-    `apart`: elements between one run of the last axis and the next that nobody uses.
+    `apart`: elements between one run of the last axis and the next that nobody uses; `narrow`: as `Storage` has it.
     """
     outer = tuple(lo + n + hi for n, (lo, hi) in zip(value.shape, halo, strict=True))
     outer = (*outer[:-1], outer[-1] + apart) if apart else outer
-    strides = dense_strides(outer)
+    strides = dense_strides(outer, itemsize(narrow or "float32"))
     nbytes = strides[0] * outer[0] if outer else 4
     border = any(lo or hi for lo, hi in halo)
-    buffer = Buffer("temp", nbytes, geometry=(value.shape, halo, apart) if border else None)
-    return Storage(buffer, sum(lo * s for (lo, _), s in zip(halo, strides, strict=True)), value.shape, strides, halo)
+    buffer = Buffer("temp", nbytes, geometry=(value.shape, halo, apart, narrow) if border else None)
+    first = sum(lo * s for (lo, _), s in zip(halo, strides, strict=True))
+    return Storage(buffer, first, value.shape, strides, halo, narrow)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,14 +7,14 @@ steps; the strips driver runs them one after the other on one thread.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ..native import layout as abi
 from ..program import Group, Program, Unsupported, Value, external
 from .assembly import lifetimes, lower_all
 from .choice import default
-from .context import Context, Packer, Pick
+from .context import Arrived, Context, Packer, Pick
 from .steps import Nested, Ref, Step, Word
 from .storage import Buffer, Storage, place
 
@@ -42,6 +42,18 @@ class _Buffers:
         b = self._numbers[key]
         self.shifts[b.index][strip] = shift
         return b
+
+    def part(self, s: Storage, window: _Window, strip: int) -> Buffer:
+        """The strip's buffer for its window of an array outside."""
+        shift = sum(first * step for first, step in zip(window.first, s.strides, strict=True))
+        return self.inner(Ref(s.buffer, s.offset), (s.buffer, s.offset, window.source), strip, shift)
+
+    def read(self, forms: Iterable[_Built], outs: Sequence[Buffer]) -> list[Ref]:
+        """The outside place of each buffer; for one that no step of a strip touches, another one's."""
+        used = {b for built in forms for step in built.steps for b in (*step.reads, *step.writes)}
+        numbers = {b.index: b for b in self._numbers.values()}
+        some = next(r for r in self.sources if r.buffer in outs)
+        return [r if numbers[i] in used else some for i, r in enumerate(self.sources)]
 
 
 class _Strip(Context):
@@ -91,17 +103,24 @@ def append(
     chosen: list[Hashable] = []
     for number, (ranges, part) in enumerate(zip(strips, _parts(ctx, (*groups[:-1], last), strips, axes), strict=True)):
         places: dict[Value, Storage] = {}
+        arrived: dict[Buffer, Arrived] = {}
         for v, window in part.windows.items():
             s = ctx.storage(alias.get(window.source, window.source))
-            shift = sum(first * step for first, step in zip(window.first, s.strides, strict=True))
-            b = buffers.inner(Ref(s.buffer, s.offset), (s.buffer, s.offset, window.source), number, shift)
+            b = buffers.part(s, window, number)
             places[v] = Storage(b, 0, v.shape, s.strides, window.halo(s))
+            given = ctx.arrived.get(s.buffer)
+            if given is not None and window.of_items(s):
+                at = given.stored
+                stored = Storage(buffers.part(at, window, number), 0, v.shape, at.strides, at.halo, at.narrow)
+                arrived[b] = dataclasses.replace(given, stored=stored, first=0)
         shift = sum(a * out.strides[axis] for axis, a, _ in ranges)
         b, result = buffers.inner(Ref(out.buffer, out.offset), "out", number, shift), part.program.outputs[0]
         places[result] = Storage(b, 0, result.shape, out.strides, ((0, 0),) * len(out.shape))
         chosen.append(part.form)
         if part.form not in forms:
-            forms[part.form] = _built(_Strip(ctx, part.program, buffers, pick, fuses), places)
+            strip = _Strip(ctx, part.program, buffers, pick, fuses)
+            strip.arrived.update(arrived)
+            forms[part.form] = _built(strip, places)
     _step(ctx, buffers, forms, chosen, [out.buffer], len(groups), name)
 
 
@@ -158,6 +177,10 @@ class _Window:
     source: Value
     first: Sequence[int]
     shape: tuple[int, ...]
+
+    def of_items(self, s: Storage) -> bool:
+        """Whether it has all of some items of an array."""
+        return not any(self.first[1:]) and self.shape[1:] == s.shape[1:]
 
     def halo(self, s: Storage) -> tuple[tuple[int, int], ...]:
         """Around a strip lie the rows next to it, or the border of the whole."""
@@ -258,8 +281,9 @@ def _step(
     for number, key in enumerate(chosen):
         rows += [nested[key], *(shift.get(number, shift.get(0, 0)) for shift in buffers.shifts)]
     sources = abi.STRIP_WORDS
-    words: list[Word] = [n, sources, sources + 2 * n, Ref(scratch, 0), base, *buffers.sources, *rows]
+    there = buffers.read(forms.values(), outs)
+    words: list[Word] = [n, sources, sources + 2 * n, Ref(scratch, 0), base, *there, *rows]
     calls = sum(step.calls for key in chosen for step in forms[key].steps)
     units = sum(step.units for key in chosen for step in forms[key].steps)
-    reads = [r.buffer for r in buffers.sources if r.buffer not in outs]
+    reads = [r.buffer for r in there if r.buffer not in outs]
     ctx.add("strips", words, len(chosen), [*reads, scratch], [*outs, scratch], span, calls=calls, units=units)
