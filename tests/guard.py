@@ -160,18 +160,21 @@ def layout(segment: Any, offsets: Mapping[Any, int], nbytes: int) -> Layout:
 
 def fill(memory: Memory, start: int, parts: Iterable[tuple[int, int, Any]]) -> None:
     """Zeroes in the borders of temporaries that have one, and in all of a loop's, which are not told apart."""
+    from xcoexec.codegen.program import itemsize
+
     for at, n, geometry in parts:
         if geometry is not None and geometry[0] == "loop":
             memory.view(start + at, n, np.uint8)[:] = 0
         elif geometry is not None:
-            shape, halo, free = geometry
+            shape, halo, free, narrow = geometry
             outer = tuple(lo + m + hi for m, (lo, hi) in zip(shape, halo, strict=True))
             outer = (*outer[:-1], outer[-1] + free)
-            whole = memory.view(start + at, n, np.uint32)
+            element = np.dtype(f"u{itemsize(narrow or 'float32')}")
+            whole, poison = memory.view(start + at, n, element), POISON >> 32 - 8 * element.itemsize
             image = whole[: math.prod(outer)].reshape(outer)
             image[:] = 0
-            image[tuple(slice(lo, lo + m) for m, (lo, _) in zip(shape, halo, strict=True))] = POISON
-            image[..., outer[-1] - free :] = POISON
+            image[tuple(slice(lo, lo + m) for m, (lo, _) in zip(shape, halo, strict=True))] = poison
+            image[..., outer[-1] - free :] = poison
 
 
 # -- one segment -----------------------------------------------------------------------------------------------------

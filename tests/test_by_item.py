@@ -170,6 +170,7 @@ def test_narrow_types(kind: str) -> None:
 
 def test_early_layers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where weights are large beside an item, layers are the batch's again."""
+    monkeypatch.setattr(items, "READ_AGAIN_EARLY", 4)
     real = items._run
     early = lambda ctx, at, n, again: real(ctx, at, n, again)[: 4 if again == items.READ_AGAIN_EARLY else None]
     monkeypatch.setattr(items, "_run", early)

@@ -44,6 +44,8 @@ LONG = 4 * DISTANCE  # of a run: what lies behind a short one is not read next
 SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
 #: elements of a run lie side by side, and the weights are packed
 NEAR = "near"
+#: as NEAR, of pairs: the last one has one element, and what lies behind it counts as zero
+ODD = "odd"
 #: elements lie some bytes apart, and so do rows of the weights; a tap is two words: bytes, and rows of the weights
 FAR = "far"
 #: as FAR, and the pixels of a tile lie side by side: one address is enough for them
@@ -71,9 +73,10 @@ def spec(
 ) -> Spec:
     """The micro-kernel of a block of the shape [mr, nv * VL]; `family`: that of the matrix unit; `asked`: see there.
 
-    A run that is longer than `SHORT`, or that `UNROLL` divides, is left to the call.
+    A run that is longer than `SHORT`, or that `UNROLL` divides, is left to the call, but that of `ODD` is not.
     """
-    return (family, mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype, walk, asked)
+    known = walk == ODD or (run <= SHORT and run % UNROLL)
+    return (family, mr, nv, tail, expr, kinds, run if known else 0, dtype, walk, asked)
 
 
 def asked(nbytes: int, tiles: int) -> int:
@@ -102,13 +105,15 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     family, mr, nv, tail, expr, kinds, known, dtype, walk, lines = key
     v = Builder(name, ARGUMENTS, target.vl)
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, element, row = v.args
-    near = walk == NEAR
+    near = walk in (NEAR, ODD)
     x_rows = [(v.ld64(xs), 4 * r) if walk in (BESIDE, AHEAD) else (v.ld64(xs, r), 0) for r in range(mr)]
     sides = _Sides(4, nv * v.vl * 4) if near else _Sides(element, row)
     unit = target.unit(dtype, family)
     multiply = getattr(v, MULTIPLY.get(unit.name if unit else "", "fma"))
 
-    def step(multiply: Multiply, a: list[ir.Value], wa: ir.Value, offset: ir.Value) -> list[ir.Value]:
+    def step(
+        multiply: Multiply, a: list[ir.Value], wa: ir.Value, offset: ir.Value, odd: bool = False
+    ) -> list[ir.Value]:
         bs = []
         if walk == AHEAD:
             v.prefetch(v.add(x_rows[0][0], offset, v.mul(element, DISTANCE)))
@@ -119,14 +124,15 @@ def gemm(name: str, key: Spec, target: Target) -> str:
         v.set_mask(None)
         out = []
         for r in range(mr):
-            x = v.broadcast(v.add(x_rows[r][0], offset, x_rows[r][1]))
+            at = v.add(x_rows[r][0], offset, x_rows[r][1])
+            x = v.broadcast_pair(at, odd) if walk == ODD else v.broadcast(at)
             out += [multiply(x, bs[i], a[r * nv + i]) for i in range(nv)]
         return out
 
     def summed(a: list[ir.Value], wt: ir.Value, tap: ir.Value, turn: ir.Value) -> list[ir.Value]:
         if known:
             for k in range(known):
-                a = step(multiply, a, *sides.at(v, wt, tap, i64(0), k))
+                a = step(multiply, a, *sides.at(v, wt, tap, i64(0), k), walk == ODD and k == known - 1)
             return a
         behind = lambda k: ask(v, w, v.mul(ntaps, tap_bytes), v.add(v.mul(turn, v.b.sdiv(run, i64(UNROLL))), k), lines)
         meanwhile = behind if lines else None

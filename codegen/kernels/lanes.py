@@ -42,7 +42,7 @@ class Lane:
 @dataclasses.dataclass(frozen=True)
 class Product:
     """`pixels` (N, D, H, W) x `channels` outputs in each of `groups`; `run` inputs at each tap (byte offset), which lie
-    `element` bytes apart (other than 4 only with `Rows`).
+    `element` bytes apart (other than 4 only with `Rows`). `odd`: the last ones of a run are one, not a pair.
     """
 
     pixels: tuple[int, int, int, int]
@@ -51,6 +51,7 @@ class Product:
     channels: int
     groups: int
     element: int = 4
+    odd: bool = False
 
     @property
     def depth(self) -> int:

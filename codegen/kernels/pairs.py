@@ -31,6 +31,7 @@ from ..segment.storage import Storage, dense, temporary
 from ..target import MatrixUnit
 from .elementwise import ITEM, RUN, convert, nest
 from .forms import written_by_maker
+from .gemm import SHORT
 from .product import pack_panels
 from .vectors import ROUNDED
 
@@ -144,6 +145,19 @@ def _grown(x: Storage) -> Storage:
     return Storage(x.buffer, offset, shape, x.strides, ((0, 0),) * len(shape))
 
 
+def as_it_lies(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
+    """Short runs [..., n] of an argument as words of the unit, read from a copy in its own type; None where they are
+    not. Behind an odd number of elements the last word has what lies there; words of an even one begin at such.
+    """
+    count = words(x.shape[-1], unit)
+    if (unit.dtype, unit.kernel, unit.step) != (BF16, "gemm", 1) or count > SHORT:
+        return None
+    own = _own(ctx, x)
+    if own is x or (x.shape[-1] % 2 == 0 and any(at % 4 for at in (own.offset, *own.strides[:-1]))):
+        return None
+    return dataclasses.replace(own, shape=(*x.shape[:-1], count), strides=(*own.strides[:-1], 4), narrow="")
+
+
 def _own(ctx: Context, x: Storage) -> Storage:
     """Elements of an argument's copy in their own type, with the same halo: fewer bytes than f32 has."""
     given = ctx.arrived.get(x.buffer)
@@ -151,6 +165,7 @@ def _own(ctx: Context, x: Storage) -> Storage:
         return x
     stored = given.stored
     copied = temporary(Value(stored.shape, "float32"), given.halo, given.apart, BF16)
+    copied.buffer.nbytes += itemsize(BF16)  # words are read whole
     convert(ctx, stored, copied)
     first, *strides = (s * itemsize(BF16) // 4 for s in (x.offset - given.first, *x.strides))
     return Storage(copied.buffer, copied.offset + first, x.shape, tuple(strides), x.halo, BF16)
@@ -234,6 +249,7 @@ __all__ = [
     "BF16",
     "FROM_FLOATS",
     "INT8",
+    "as_it_lies",
     "check_exact",
     "check_sums",
     "check_whole",

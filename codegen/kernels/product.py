@@ -248,7 +248,7 @@ class _Tiling:
     def walk(self, g: Product, x: Lane, weights: Ref | Rows) -> str:
         """How the kernels read a run: pixels of a tile are neighbours where tiles fill rows of the image."""
         if isinstance(weights, Ref):
-            return gemm.NEAR
+            return gemm.ODD if g.odd else gemm.NEAR
         filled = not self.extra and g.pixels[3] % self.rows == 0
         if not filled or x.pixels[3] != 4:
             return gemm.FAR
@@ -270,7 +270,7 @@ class _Tiling:
 
     def sum_words(self, first_word: int, walk: str) -> list[int]:
         """The reduction table, whose first word has that number, and the tables of taps behind it."""
-        near = walk == gemm.NEAR
+        near = walk in (gemm.NEAR, gemm.ODD)
         at = first_word + layout.REDUCTION_WORDS * len(self.sums)
         rows: list[int] = []
         taps: list[int] = []
@@ -300,7 +300,7 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape, u
         tiles = pixels // rows
     fitting = _fitting(PANEL_BYTES if unit.step == 1 else TILES_PANEL, nv * vl)
     chunk, parts = _items(ctx, g, x, tiles, rows, shape, unit, fitting)
-    most = g.depth if chunk <= 2 or unit is ACROSS else fitting
+    most = g.depth if chunk <= 2 or unit is ACROSS or g.odd else fitting
     sums = reduction_blocks(g, (0,) * len(g.taps), most, unit.step)
     if isinstance(weights, Rows):  # of short sums that are added: the fewest roundings
         sums = reduction_blocks(g, weights.taps, _fitting(ROWS_BYTES, nv * vl))

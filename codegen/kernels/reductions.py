@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 from ..program import Group, Op, Unsupported, Value, kind
 from ..rules.columns import columns
+from ..rules.expressions import COPY, Expr
 from ..rules.primitives import primitive
 from ..segment.context import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Operand, Storage
 from . import elementwise
 from .columns import sweep
+from .epilogue import Written
+from .forms import with_forms
+from .pairs import BF16, elements
 
 PIXELS = 4  # of a pooling window that are made together
 SUMS, LEAST_SUMS = {16: 24}, 12  # columns of their windows that registers hold: of vectors of so many lanes, of others
@@ -43,6 +48,8 @@ def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     s, y = ctx.storage(x), ctx.output(op.out)
     if s.strides[-1] != 4:
         s = elementwise.dense(ctx, s)
+    if x.dtype == BF16 and 4 * x.size > ctx.threads * ctx.target.kept:
+        s = elements(ctx, s, BF16) or s
     fill = (1,) * (5 - len(window))
     zero = (0,) * len(fill)
     dims = zip(
@@ -60,15 +67,23 @@ def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     width, stride, (before, _) = window[-2], strides[-2], padding[-2]
     first = min(max(-(-before // stride), 0), oshape[2])
     end = min(max((s.shape[-2] + before - width) // stride + 1, first), oshape[2])
-    extra += [*fill, *distance[1:-1]] if spread else [first, end]
+    extra += [*fill, *distance[1:-1]] if spread else [first, end, 0]
     pixels = min(end - first, PIXELS, max((SUMS.get(ctx.target.vl, LEAST_SUMS) - width) // stride + 1, 0))
-    operands = [(s, (s.strides[0], 0, 0), 0), (y, (y.strides[0], ystrides[0], ystrides[1]), 0)]
     how = "spread" if spread else (width, stride, pixels) if pixels else (0, 0, 0)
-    kernel = Kernel(("pool", primitive(op).combine, how))
     rows = math.prod((y.shape[0], *oshape[:2]))
     chunk = max(1, min(-(-rows // (4 * ctx.threads)), 64))
     units = math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl)
-    elementwise.nest(ctx, kernel, extra, (y.shape[0], *oshape[:2]), operands, 1, chunk, units)
+
+    def ending(expr: Expr, forms: tuple[Written, ...], to: Sequence[Operand]) -> None:
+        outs = [(y, y.strides, 0), *to]
+        walks = [(t, (walk[0], *(*zero, *walk[1:-1])[:2]), at) for t, walk, at in outs]
+        steps = [walk[-2] for _, walk, _ in to]
+        kernel = Kernel(("pool", primitive(op).combine, how, s.narrow or "float32", expr, forms))
+        operands = [(s, (s.strides[0], 0, 0), 0), *walks]
+        loops = (y.shape[0], *oshape[:2])
+        elementwise.nest(ctx, kernel, [*extra, *steps], loops, operands, 1, chunk, units, forms=len(forms))
+
+    with_forms(ctx, y, COPY, (), ending)
     return rest
 
 

@@ -245,6 +245,13 @@ class Builder:
         """The f32 at an address, in every lane."""
         return self.splat(self.b.load(self.ptr(addr, F32)), self.vec)
 
+    def broadcast_pair(self, addr: ir.Value, one: bool) -> ir.Value:
+        """Two bf16 at an address of any element, in every lane; `one`: a zero in the place of the second."""
+        loaded = self.b.load(self.ptr(addr, I32))
+        loaded.align = 2
+        pair = self.splat(loaded, self.ivec)
+        return self.floats(self.b.and_(pair, self.iconst(0xFFFF)) if one else pair)
+
     def splat(self, scalar: ir.Value, typ: ir.VectorType) -> ir.Value:
         """A scalar in every lane."""
         one = self.b.insert_element(undefined(typ), scalar, FIRST)

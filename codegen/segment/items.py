@@ -20,7 +20,7 @@ LEAST_GROUPS = 4  # that are worth it
 LEAST_SHARE = 1  # of what the threads' caches hold that a layer of a batch reads and writes at least
 #: times the bytes of an item that a layer, and all layers together, read and write their weights may have: each item
 #: reads these again; the same of early layers
-READ_AGAIN, READ_AGAIN_BY_ALL, READ_AGAIN_EARLY = 32, 1, 4
+READ_AGAIN, READ_AGAIN_BY_ALL, READ_AGAIN_EARLY = 32, 1, 1
 UNEVEN = 1.15  # times the items a thread has on average the busiest one may have
 MOST_ITEMS = 4096
 

@@ -15,6 +15,8 @@ from ..program import Group, Program, Unsupported, Value, external
 from .assembly import lifetimes, lower_all
 from .choice import default
 from .context import Arrived, Context, Packer, Pick
+from .makers import Form as WrittenForm
+from .makers import Result
 from .steps import Nested, Ref, Step, Word
 from .storage import Buffer, Storage, place
 
@@ -99,8 +101,8 @@ def append(
     last, alias = _distinct(groups[:-1], groups[-1])
     out = ctx.output(last.out)
     buffers = _Buffers()
-    forms: dict[Hashable, _Built] = {}
-    chosen: list[Hashable] = []
+    lowered: dict[Form, tuple[_Strip, Buffer]] = {}
+    chosen: list[Form] = []
     for number, (ranges, part) in enumerate(zip(strips, _parts(ctx, (*groups[:-1], last), strips, axes), strict=True)):
         places: dict[Value, Storage] = {}
         arrived: dict[Buffer, Arrived] = {}
@@ -117,20 +119,91 @@ def append(
         b, result = buffers.inner(Ref(out.buffer, out.offset), "out", number, shift), part.program.outputs[0]
         places[result] = Storage(b, 0, result.shape, out.strides, ((0, 0),) * len(out.shape))
         chosen.append(part.form)
-        if part.form not in forms:
+        if part.form not in lowered:
             strip = _Strip(ctx, part.program, buffers, pick, fuses)
             strip.arrived.update(arrived)
-            forms[part.form] = _built(strip, places)
-    _step(ctx, buffers, forms, chosen, [out.buffer], len(groups), name)
+            for v, storage in places.items():
+                strip.place(v, storage)
+            lower_all(strip)
+            lowered[part.form] = strip, b
+    maker = _Maker(ctx, len(ctx.steps), out, buffers, lowered, chosen, strips, len(groups), name)
+    maker.append()
+    if len(ctx.steps) > maker.number:
+        ctx.makers.note(maker.number, maker)
 
 
-def _built(strip: _Strip, places: Mapping[Value, Storage]) -> _Built:
-    """The steps of a strip whose outside values have these places."""
-    for v, storage in places.items():
-        strip.place(v, storage)
-    lower_all(strip)
+def _built(strip: _Strip) -> _Built:
+    """The steps of a strip as they are now."""
+    before = strip.mark()
     strip.prune()
-    return _Built(tuple(strip.steps), *place(lifetimes(strip.steps)))
+    built = _Built(tuple(strip.steps), *place(lifetimes(strip.steps)))
+    strip.back(before)
+    return built
+
+
+@dataclasses.dataclass(frozen=True)
+class _Maker:
+    """The step of strips, and the maker of its result `out` (see `makers`): the last step of each strip writes its part
+    of a form.
+
+    `lowered`: of each form of strips its steps, and where the last one writes; `chosen` and `ranges`: the form of each
+    strip, and what it has of the result. `to`: forms that are written; `kept`: so is the result itself.
+    """
+
+    ctx: Context
+    number: int
+    out: Storage
+    buffers: _Buffers
+    lowered: Mapping[Form, tuple[_Strip, Buffer]]
+    chosen: Sequence[Form]
+    ranges: Sequence[Ranges]
+    span: int
+    name: str
+    to: tuple[Buffer, ...] = ()
+    kept: bool = True
+
+    @property
+    def result(self) -> Result:
+        return Result.of(Ref(self.out.buffer, self.out.offset), self.out.shape, self.out.strides)
+
+    def append(self) -> None:
+        """Appends the step."""
+        outs = [self.out.buffer, *self.to] if self.kept else self.to
+        built: dict[Hashable, _Built] = {form: _built(strip) for form, (strip, _) in self.lowered.items()}
+        _step(self.ctx, self.buffers, built, self.chosen, outs, self.span, self.name)
+
+    def also(self, form: WrittenForm) -> bool:
+        """As `Maker` has it: a form of the result alone, whose steps along the axes that are cut are known."""
+        steps = [form.walk(s, n) if n > 1 else 0 for s, n in zip(self.out.strides, self.out.shape, strict=True)]
+        shifts = [[a * step for axis, a, _ in r if (step := steps[axis]) is not None] for r in self.ranges]
+        known = not form.operands and all(len(s) == len(r) for s, r in zip(shifts, self.ranges, strict=True))
+        if not known or len(self.buffers.sources) + 2 > abi.STRIP_BUFFERS:
+            return False
+        marks = [(strip, strip.mark()) for strip, _ in self.lowered.values()]
+        for strip, result in self.lowered.values():
+            to = self.buffers.inner(form.ref, ("form", form.ref.buffer, form.ref.offset))
+            maker = strip.makers.of(result)
+            if maker is None or not maker.also(dataclasses.replace(form, ref=Ref(to, 0))):
+                for changed, before in marks:
+                    changed.back(before)
+                return False
+        for number, far in enumerate(shifts):
+            self.buffers.inner(form.ref, ("form", form.ref.buffer, form.ref.offset), number, sum(far))
+        dataclasses.replace(self, to=(*self.to, form.ref.buffer))._again()
+        return True
+
+    def forms_only(self) -> None:
+        """As `Maker` has it."""
+        if self.to:
+            for strip, result in self.lowered.values():
+                maker = strip.makers.of(result)
+                assert maker is not None, "it writes the forms"
+                maker.forms_only()
+            dataclasses.replace(self, kept=False)._again()
+
+    def _again(self) -> None:
+        self.ctx.again(self.number, self.append)
+        self.ctx.makers.steps[self.number] = self
 
 
 def add_strips(
