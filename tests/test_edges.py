@@ -18,7 +18,7 @@ from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment import items
 from xcoexec.codegen.segment.assembly import Segment
 from xcoexec.codegen.segment.steps import Kernel, Looped, Nested, Step
-from xcoexec.codegen.target import Target
+from xcoexec.codegen.target import Target, target
 from xcoexec.partition.split import split
 
 from .support import array, error, stages_of, targets
@@ -194,6 +194,46 @@ def test_a_pool_between_products_of_bf16(isa: Target, channels: int, how: str) -
     unit = isa.unit("bfloat16")
     assert pool[3] == ("bfloat16" if channels % 2 == 0 else "float32")
     assert bool(pool[5]) == (unit is not None)
+
+
+@EVERY
+@pytest.mark.parametrize("columns", [2, 15, 16, 33, 128, 197, 300, 2048, 2049])
+def test_what_softmax_holds_without_a_row_of_its_own(isa: Target, columns: int) -> None:
+    """A product reads bf16 alone, so that there is no row of f32; exp is computed once all the same."""
+    w, x = np.asarray(array(columns, 40, seed=1).astype(jnp.bfloat16)), np.array(3 * array(21, columns))
+    x[1, -1], x[2, 0] = np.inf, np.nan
+    x[3] = -np.inf
+
+    def fn(w: Any, x: Any) -> Any:
+        p = jax.nn.softmax(x).astype(w.dtype)
+        return lax.dot_general(p, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)
+
+    (got,), segment = called(fn, w, x.astype(np.float32), isa)
+    want = np.asarray(fn(w.astype(np.float32), x))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    assert np.isnan(want).all(1).nonzero()[0].tolist() == [1, 2, 3]
+    assert error(got[4:], want[4:]) < 1e-2
+    (row,) = (k for k in kernels_of(segment.steps) if k[0] == "rowwise")
+    asked = row[3][0] != "v"
+    assert asked == (isa.unit("bfloat16") is not None)
+    assert bool(row[6]) == (asked and columns <= 2048)
+
+
+@pytest.mark.skipif(target().unit("bfloat16", "gemm") is None, reason="a CPU without instructions for bf16")
+def test_bf16_is_rounded_once() -> None:
+    """By the instruction that stores it; where the result itself is there too, it is what is rounded."""
+    x, w = array(7, 48).astype(jnp.bfloat16), array(48, 48, seed=1).astype(jnp.bfloat16)
+
+    def fn(w: Any, x: Any) -> Any:
+        y = jnp.tanh(lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32))
+        return (y.astype(jnp.bfloat16) @ w).astype(jnp.float32)
+
+    (got,), segment = called(fn, np.asarray(w), np.asarray(x), target())
+    made = next(k for k in kernels_of(segment.steps) if k[0] in ("gemm", "tiles") and "rounded bfloat16" in str(k[5]))
+    (dtype, node, _) = made[5][-1]
+    assert dtype == "rounded bfloat16" and made[4][node][0] == "factor"
+    assert made[4][made[4][node][1]][0].startswith("tanh")
+    assert error(got, np.asarray(fn(w.astype(jnp.float32), x.astype(jnp.float32)))) < 1e-2
 
 
 def kernels_of(steps: Iterable[Step]) -> Iterator[Any]:

@@ -20,9 +20,10 @@ from ..segment.makers import Form, Read, Result, Walk
 from ..segment.steps import Ref
 from ..segment.storage import APART, Operand, Storage, temporary
 from .epilogue import Written
-from .vectors import STORED_BYTES
+from .vectors import ROUNDED, STORED_BYTES
 
 MOST = 12  # operands of an epilogue with forms
+PASSED_ON = ("factor", "copy", "bfloat")  # heads of nodes that bf16 is the same of as of what they read
 
 
 def composed(first: Expr, root: int, second: Expr, operands: int) -> tuple[Expr, int]:
@@ -43,6 +44,17 @@ def composed(first: Expr, root: int, second: Expr, operands: int) -> tuple[Expr,
         else:
             out.append((head, *args) if head == "lit" else (head, *(number[a] for a in args)))
     return tuple(out), number[-1]
+
+
+def rounded_once(expr: Expr, node: int, dtype: str) -> tuple[Expr, int]:
+    """An expression and the node that is stored as `dtype`: what the store rounds is not rounded before."""
+    at, heads = node, []
+    while dtype == ROUNDED and expr[at][0] in PASSED_ON:
+        heads.append(expr[at][0])
+        at = expr[at][1]
+    if "bfloat" not in heads:
+        return expr, node
+    return (*expr, ("factor" if "factor" in heads else "copy", at)), len(expr)
 
 
 def ending(expr: Expr, root: int) -> Expr:
@@ -130,7 +142,7 @@ class PassMaker:
         steps = [form.walk(s, n) if n > 1 else 0 for s, n in zip(self.out[1][:-1], self.shape[:-1], strict=True)]
         if not whole or None in steps or len(self.operands) + len(self.forms) > MOST:
             return False
-        expr, node = composed(self.expr, self.root, form.expr, 0)
+        expr, node = rounded_once(*composed(self.expr, self.root, form.expr, 0), form.dtype)
         to = (Storage(form.ref.buffer, form.ref.offset, (), (), ()), (*(s or 0 for s in steps), each), 0)
         made = dataclasses.replace(self, expr=expr, forms=(*self.forms, (node, to, form.dtype)))
         try:

@@ -11,7 +11,7 @@ from ..segment.makers import Form, Result, Walk
 from ..segment.steps import Ref
 from ..target import MATRIX_UNITS
 from . import epilogue
-from .forms import MOST, composed, ending
+from .forms import MOST, composed, ending, rounded_once
 from .vectors import STORED_BYTES
 
 
@@ -105,7 +105,7 @@ class ProductMaker:
         if any(lane.ref.buffer in late for lane in lanes[:-1]):
             return False
         read = len(self.operands)
-        expr, node = composed(self.expr, self.root, form.expr, read)
+        expr, node = rounded_once(*composed(self.expr, self.root, form.expr, read), form.dtype)
         written = dataclasses.replace(lanes[-1], form=(form.dtype, node, True))
         made = dataclasses.replace(self, expr=expr, operands=(*self.operands, *lanes[:-1], written))
         made._replace()

@@ -35,6 +35,7 @@ Step = Callable[[list[ir.Value], ir.Value, bool], list[ir.Value]]  # (totals, by
 UNROLL = 4  # vectors that a turn takes, each with accumulators of its own: additions do not wait for each other
 TOGETHER = 2  # rows
 ITEM = 1 << 13  # elements worth a work item
+HELD = 1 << 11  # elements of a row that a kernel has room for on its stack
 
 
 def rowwise(ctx: Context, results: Sequence[Value], row: Rowwise) -> None:
@@ -74,9 +75,15 @@ def _append(
     dims = [*dims[:-1], -(-rows // together)]
     places = [(s, (*w[:-1], together * w[-1]), offset) for (s, _, offset), w in zip(views, walks, strict=True)]
     units = -(-columns // ctx.target.vl) * 2 * len(nodes) * together
-    spec = ("rowwise", nodes, results, kinds, together, columns < ctx.target.vl)
+    full = "v" in kinds[: len(outs)] or columns > HELD  # there is a row to hold things in, or none has room for them
+    spec = ("rowwise", nodes, results, kinds, together, columns < ctx.target.vl, 0 if full else _room(columns))
     words, chunk = [columns, rows, *(w[-1] for w in walks)], max(1, ITEM // (columns * together))
     nest(ctx, Kernel(spec), words, dims, places, 0, chunk, units, len(outs))
+
+
+def _room(columns: int) -> int:
+    """Elements of a kernel's room for rows of so many ones: few kernels serve all lengths."""
+    return max(64, 1 << (columns - 1).bit_length())
 
 
 def _result(ctx: Context, v: Value, whole: bool, rank: int) -> Operand:
@@ -96,12 +103,13 @@ def _contiguous(ctx: Context, view: View, rank: int) -> Operand:
 
 @family("rowwise")
 def kernel(name: str, key: Spec, target: Target) -> str:
-    """("rowwise", nodes, results, kinds, together, short): so many rows [C]. Operands: a result for each of those
+    """("rowwise", nodes, results, kinds, together, short, room): so many rows [C]. Operands: a result for each of those
     nodes, then those read; all are rows ("v") or one number ("s"), and results may be rows of a type of narrower
     elements. Words: C, rows along the innermost loop, bytes from a row to the next of each operand. Rows that are
-    `short` have fewer elements than a vector. Where fewer rows are left the last one is computed several times.
+    `short` have fewer elements than a vector. Where fewer rows are left the last one is computed several times. A pass
+    may hold `room` elements of each row for later ones (0: where a result has a row of its own).
     """
-    _, nodes, results, kinds, together, short = key
+    _, nodes, results, kinds, together, short, room = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     columns, left = v.ld64(words, 0), v.b.sub(v.ld64(words, 1), v.mul(v.ld64(index, LAST), together))
@@ -113,7 +121,7 @@ def kernel(name: str, key: Spec, target: Target) -> str:
     for r in range(together):
         at = minimum(v, i64(r), v.add(left, -1)) if r else i64(0)
         places = [v.add(b, v.b.mul(step, at)) if r else b for b, step in zip(bases, steps, strict=True)]
-        rows.append(_Row(v, nodes, results, kinds, places, columns))
+        rows.append(_Row(v, nodes, results, kinds, places, columns, v.local(room) if room else None))
     _passes(rows)
     return v.finish()
 
@@ -157,7 +165,7 @@ def _walked(parts: Sequence[_Pass]) -> None:
 class _Row:
     """The code of one row. `fixed`: vectors of nodes that are one number a row, as far as they are there. `stored`:
     node -> the address of its row, written by a pass that is over. `divisors`: what elements are multiplied with that
-    are divided by such a number.
+    are divided by such a number. `room`: the address of a row of the kernel's own.
     """
 
     v: Builder
@@ -166,6 +174,7 @@ class _Row:
     kinds: tuple[str, ...]
     bases: list[ir.Value]
     columns: ir.Value
+    room: ir.Value | None
 
     def __post_init__(self) -> None:
         self.fixed: dict[int, ir.Value] = {}
@@ -250,7 +259,7 @@ class _Row:
 
     def _kept(self, sums: Sequence[int], last: int) -> list[tuple[int, ir.Value]]:
         """An operand of a reduction that is costly and needed again (softmax's exp): a row that is written in the last
-        pass holds it until then.
+        pass holds it until then, or one of the kernel's own.
         """
         results = {n for n, _ in (*self.rows, *self.narrow)}
         room = [(n, k) for n, k in self.rows if self.level[n] == last]
@@ -261,7 +270,8 @@ class _Row:
         for s in sums:
             n = operands(self.nodes[s])[0]
             if n in again and n not in results and not self.constant[n] and self._costly(n):
-                free = [self.bases[k] for _, k in room if self.bases[k] not in held]
+                rows = [self.bases[k] for _, k in room] or ([self.room] if self.room is not None else [])
+                free = [base for base in rows if base not in held]
                 return [(n, free[-1])] if free else []
         return []
 
