@@ -181,6 +181,30 @@ def test_early_layers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         assert error(call(), oracle(residual, RESIDUAL, x)) < TOLERANCE
 
 
+def test_items_write_what_the_next_layer_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As bf16, where the step behind reads that: no pass narrows the whole batch, and no f32 is written."""
+    real = items._run
+    early = lambda ctx, at, n, again: real(ctx, at, n, again)[: 4 if again == items.READ_AGAIN_EARLY else None]
+    monkeypatch.setattr(items, "READ_AGAIN_EARLY", 4)
+    monkeypatch.setattr(items, "_run", early)
+    ws = [jnp.asarray(array(3, 3, *s, seed=i), jnp.bfloat16) for i, s in enumerate([(16, 24), *[(24, 24)] * 7])]
+    x = jnp.asarray(array(4, 11, 9, 16), jnp.bfloat16)
+
+    def fn(ws: Any, x: Any) -> Any:
+        for w in ws:
+            x = jax.nn.relu(conv(x, w, preferred_element_type=jnp.float32) * 0.1).astype(x.dtype)
+        return x.astype(jnp.float32)
+
+    (together, by_items), (apart, by_batch) = (build(fn, ws, x, how) for how in (items.EARLY, items.BATCH))
+    assert by_item(together) == 4 < len(together.algorithms) and not by_item(apart)
+    np.testing.assert_array_equal(by_items(), by_batch())
+    if target().unit("bfloat16") is not None:
+        assert not any("narrow" in names for names in together.algorithms[4:])
+        (step,) = (step for step in together.steps if step.driver == "strips")
+        images = [b for b in step.writes if b.geometry is not None and b.geometry[0] != "strips"]
+        assert [b.geometry[0] for b in images] == [(4, 11, 9, 12)], "words of two, with a border"
+
+
 def test_weights_bound_a_run() -> None:
     """Each item reads them again: layers that have far more weights than an item has values are the batch's."""
     fn = lambda ws, x: functools.reduce(lambda y, w: jnp.tanh(y @ w), [*ws] * 2, x)
