@@ -223,12 +223,12 @@ def _conv(
     """Appends the steps on a padded image; `taken`: the part of the weights' window that is used (None: all of it);
     `unit`: multiplies constant weights and the image as words of narrow elements (None: as f32).
     """
-    odd, there = False, None
+    odd = False
     few = unit is not None and groups == 1 and _few(geo, geo.image.shape[-1], unit)
     if unit is not None:
         geo = _runs(ctx, geo, y.shape[-2]) if few else geo
-        odd = few and geo.image.shape[-1] % 2 == 1
         there = as_it_lies(ctx, geo.image, unit) if few else None
+        odd = there is not None and geo.image.shape[-1] % 2 == 1
         geo = dataclasses.replace(geo, image=there or narrow(ctx, geo.image, unit))
     image, rank = geo.image, len(geo.window)
     channels_in, channels = image.shape[-1], y.shape[-1]
@@ -238,7 +238,7 @@ def _conv(
         taps, run = _taps(geo, merge=True), geo.window[-1] * channels_in
     depth, height, width = (1,) * (3 - rank) + y.shape[1:-1]
     pixels = (y.shape[0], depth, height, width)
-    product = Product(pixels, tuple(taps), run, per_out, groups, odd=odd and there is not None)
+    product = Product(pixels, tuple(taps), run, per_out, groups, odd=odd)
     walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
     if unit is None and w.source is None and across.pays(ctx.target, per_out, run, len(taps)):
         unit = across.ACROSS

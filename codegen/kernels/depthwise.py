@@ -23,7 +23,7 @@ from .elementwise import copy, nest
 from .epilogue import Written
 from .forms import with_forms
 from .lanes import operand_kind
-from .pairs import BF16, FROM_FLOATS, INT8, elements, over
+from .pairs import BF16, FROM_FLOATS, INT8, elements, large, over
 from .panels import Filters
 from .product import Epilogue, split_evenly
 
@@ -64,9 +64,9 @@ def depthwise(
     as f32 is more than the threads' caches keep, or where bytes are multiplied. `whole`: sums are s32.
     """
     rows = y.shape[1] if len(y.shape) == 4 else 1
-    large, alone = 4 * math.prod(geo.image.shape) > ctx.threads * ctx.target.kept, w.value.shape[w.axes[-2]] == 1
+    alone = w.value.shape[w.axes[-2]] == 1
     out, blocks = _Result.of(y, tail), _in_bytes(ctx, geo, w, tail, rows) if whole and alone else None
-    if dtype in (BF16, INT8) and alone and (large or blocks is not None):
+    if dtype in (BF16, INT8) and alone and (large(ctx, geo.image) or blocks is not None):
         geo = dataclasses.replace(geo, image=elements(ctx, geo.image, dtype) or geo.image)
     if geo.image.narrow != INT8:
         blocks = None

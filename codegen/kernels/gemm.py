@@ -46,6 +46,7 @@ SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
 NEAR = "near"
 #: as NEAR, of pairs: the last one has one element, and what lies behind it counts as zero
 ODD = "odd"
+PANELS = (NEAR, ODD)
 #: elements lie some bytes apart, and so do rows of the weights; a tap is two words: bytes, and rows of the weights
 FAR = "far"
 #: as FAR, and the pixels of a tile lie side by side: one address is enough for them
@@ -105,7 +106,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     family, mr, nv, tail, expr, kinds, known, dtype, walk, lines = key
     v = Builder(name, ARGUMENTS, target.vl)
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, element, row = v.args
-    near = walk in (NEAR, ODD)
+    near = walk in PANELS
     x_rows = [(v.ld64(xs), 4 * r) if walk in (BESIDE, AHEAD) else (v.ld64(xs, r), 0) for r in range(mr)]
     sides = _Sides(4, nv * v.vl * 4) if near else _Sides(element, row)
     unit = target.unit(dtype, family)

@@ -88,6 +88,11 @@ def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     return there[key]
 
 
+def large(ctx: Context, x: Storage) -> bool:
+    """Whether an array is more than the threads' caches keep, as f32."""
+    return 4 * math.prod(x.shape) > ctx.threads * ctx.target.kept
+
+
 def elements(ctx: Context, x: Storage, dtype: str) -> Storage | None:
     """An array of bf16 or int8 [..., n], held as f32, as elements of its type with the same halo, by the step that
     makes it, for products; None where that cannot.
@@ -254,6 +259,7 @@ __all__ = [
     "check_sums",
     "check_whole",
     "elements",
+    "large",
     "narrow",
     "over",
     "pack_words",

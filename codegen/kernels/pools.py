@@ -52,7 +52,7 @@ def pool(name: str, key: Spec, target: Target) -> str:
     def write(total: ir.Value, pixel: ir.Value, offset: ir.Value) -> None:
         nodes = emit_nodes(v, expr, lambda _: total, made)
         to = [v.add(base, v.b.mul(pixel, step)) for base, step in places]
-        store_forms(v, forms, [nodes], lambda k, nbytes: [v.add(to[1 + k], v.b.sdiv(offset, i64(4 // nbytes)))])
+        store_forms(v, forms, [nodes], lambda k, _: [v.add(to[1 + k], along(v, forms[k][0], offset))])
         if stores_result(forms):
             v.store(nodes[-1], v.add(to[0], offset))
 

@@ -270,7 +270,7 @@ class _Tiling:
 
     def sum_words(self, first_word: int, walk: str) -> list[int]:
         """The reduction table, whose first word has that number, and the tables of taps behind it."""
-        near = walk in (gemm.NEAR, gemm.ODD)
+        near = walk in gemm.PANELS
         at = first_word + layout.REDUCTION_WORDS * len(self.sums)
         rows: list[int] = []
         taps: list[int] = []

@@ -17,7 +17,7 @@ from . import elementwise
 from .columns import sweep
 from .epilogue import Written
 from .forms import with_forms
-from .pairs import BF16, elements
+from .pairs import BF16, elements, large
 
 PIXELS = 4  # of a pooling window that are made together
 SUMS, LEAST_SUMS = {16: 24}, 12  # columns of their windows that registers hold: of vectors of so many lanes, of others
@@ -48,7 +48,7 @@ def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     s, y = ctx.storage(x), ctx.output(op.out)
     if s.strides[-1] != 4:
         s = elementwise.dense(ctx, s)
-    if x.dtype == BF16 and 4 * x.size > ctx.threads * ctx.target.kept:
+    if x.dtype == BF16 and large(ctx, s):
         s = elements(ctx, s, BF16) or s
     fill = (1,) * (5 - len(window))
     zero = (0,) * len(fill)

@@ -262,7 +262,7 @@ class _Row:
         pass holds it until then, or one of the kernel's own.
         """
         results = {n for n, _ in (*self.rows, *self.narrow)}
-        room = [(n, k) for n, k in self.rows if self.level[n] == last]
+        rows = [self.bases[k] for n, k in self.rows if self.level[n] == last] if self.room is None else [self.room]
         later = [operands(self.nodes[n])[0] for n in self.reductions if n not in sums and n not in self.fixed]
         later += [n for n in results if self.level[n] > min(self.level[s] - 1 for s in sums)] if sums else []
         again = set(needed(self.nodes, later, self.stored))
@@ -270,7 +270,6 @@ class _Row:
         for s in sums:
             n = operands(self.nodes[s])[0]
             if n in again and n not in results and not self.constant[n] and self._costly(n):
-                rows = [self.bases[k] for _, k in room] or ([self.room] if self.room is not None else [])
                 free = [base for base in rows if base not in held]
                 return [(n, free[-1])] if free else []
         return []

@@ -32,7 +32,7 @@ class Buffer:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Storage:
     """A strided array in a buffer: `offset` and `strides` in bytes, `halo` zero elements around each dim. `narrow`: the
-    type of elements that have not 4 bytes ("": they have), which passes alone read and write.
+    type of elements that have not 4 bytes ("": they have), which passes read and write, and some windows read.
     """
 
     buffer: Buffer

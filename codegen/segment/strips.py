@@ -180,15 +180,14 @@ class _Maker:
         if not known or len(self.buffers.sources) + 2 > abi.STRIP_BUFFERS:
             return False
         marks = [(strip, strip.mark()) for strip, _ in self.lowered.values()]
+        for number, far in enumerate(shifts):
+            to = self.buffers.inner(form.ref, ("form", form.ref.buffer, form.ref.offset), number, sum(far))
         for strip, result in self.lowered.values():
-            to = self.buffers.inner(form.ref, ("form", form.ref.buffer, form.ref.offset))
             maker = strip.makers.of(result)
             if maker is None or not maker.also(dataclasses.replace(form, ref=Ref(to, 0))):
                 for changed, before in marks:
                     changed.back(before)
                 return False
-        for number, far in enumerate(shifts):
-            self.buffers.inner(form.ref, ("form", form.ref.buffer, form.ref.offset), number, sum(far))
         dataclasses.replace(self, to=(*self.to, form.ref.buffer))._again()
         return True
 
