@@ -404,14 +404,48 @@ def test_layouts_of_small_groups(spec: tuple[str, str, str], weights: int) -> No
     assert any("depthwise" in a for a in ran)
 
 
-def test_long_windows_of_small_groups_are_not_unrolled() -> None:
-    k, x = array(101, 2, 12, seed=1), array(2, 130, 12)
-    fn = lambda k, x: lax.conv_general_dilated(
-        x, k, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"), feature_group_count=6
-    )
-    got, ran = run_on(fn, k, x, isa=target(), weights=1)
-    assert error(got, oracle(fn, k, x)) < TOLERANCE
-    assert not any("depthwise" in a for a in ran)
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize(
+    ("window", "options"),
+    [
+        ((101,), {}),
+        ((61,), dict(stride=2)),
+        ((9, 9), {}),
+        ((8, 7), dict(dilation=2)),
+        ((1, 53), {}),
+        ((25, 3), dict(stride=3)),
+        ((13, 13), dict(padding="VALID")),
+        ((3, 3, 3), {}),
+        ((3, 1, 2), dict(stride=2)),
+        ((2, 3, 3), dict(dilation=2)),
+        ((3, 5, 7), dict(padding="VALID")),
+    ],
+)
+@pytest.mark.parametrize("weights", [0, 1])
+def test_windows_of_any_size(isa: Target, group: int, window: tuple[int, ...], options: Any, weights: int) -> None:
+    """Windows of more taps than a kernel keeps in registers, and of three dimensions: of channels on their own and of
+    small groups, whole vectors and masked ones.
+    """
+    c = group * 20
+    sizes = {1: (130,), 2: (31, 67), 3: (6, 9, 14)}[len(window)]
+    k, x, b = array(*window, group, c, seed=1), array(2, *sizes, c), array(c, seed=2)
+    fn = lambda k, x, b: jax.nn.relu(grouped(x, k, groups=c // group, **options) + b)
+    got, ran = run_on(fn, k, x, b, isa=isa, weights=weights)
+    assert error(got, oracle(fn, k, x, b)) < TOLERANCE
+    assert any("depthwise" in a for a in ran) == (group < isa.vl)
+    assert not any("gemm" in a for a in ran) or group >= isa.vl
+
+
+@pytest.mark.parametrize("window", [(9, 9), (3, 3, 3)])
+def test_windows_of_any_size_in_bf16(window: tuple[int, ...]) -> None:
+    """An image that is more than the caches keep is read as bf16."""
+    isa, sizes = dataclasses.replace(target(), kept=1 << 12), {2: (31, 67), 3: (6, 9, 14)}[len(window)]
+    k, x = array(*window, 1, 36, seed=1).astype("bfloat16"), array(2, *sizes, 36)
+    fn = lambda k, x: jax.nn.relu(grouped(jax.nn.relu(x.astype("bfloat16")), k, groups=36)).astype(jnp.float32)
+    got, ran = run_on(fn, k, x, isa=isa, weights=1)
+    assert error(got, np.asarray(fn(k, x))) < 1e-2
+    assert any("depthwise" in a for a in ran)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -634,7 +668,7 @@ def test_matrices_from_memory_and_from_the_last_cache(
 ) -> None:
     """All ways of reading give the same results, of columns and of rows."""
     isa, w, x = dataclasses.replace(isa, resident=resident, steady=steady), array(k, n), array(rows, k, seed=1)
-    how = "cached" if resident or steady else "far" if isa.vl == 16 else "near"
+    how = "steady" if steady else "cached" if resident else "far" if isa.vl == 16 else "near"
     for fn, ws in (
         (lambda w, x: jax.nn.relu(x @ w), w),
         (lambda w, x: jax.nn.relu(x @ w.T), np.ascontiguousarray(w.T)),

@@ -331,3 +331,48 @@ def test_a_step_of_a_residual_network() -> None:
     _, graph = stages_of(fn, *args)
     assert not [x.host_error for x in graph.layers if x.host_error]
     close(run_host(fn, *args, threads=2), oracles(fn, *args))
+
+
+@pytest.mark.parametrize("how", ["sum", "max", "min"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((2, 5, 7, 4, 3), (1, 2, 4)),
+        ((3, 6, 40, 5), (0, 2)),
+        ((9, 4, 100), (0, 2)),
+        ((4, 3, 6, 2, 5, 7), (0, 2, 4, 5)),
+        ((2, 8, 1, 5, 9), (1, 2, 4)),
+        ((3, 2, 3, 2, 3), (0, 2, 4)),
+    ],
+)
+def test_axes_that_are_no_neighbours(how: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """They are joined one run after the other: nothing is copied to bring them together."""
+    x = array(*shape)
+    fn = lambda x: getattr(jnp, how)(x + 1, axes)
+    _, graph = stages_of(fn, x)
+    assert sum(op.prim.startswith("reduce") for op in graph.program.ops) >= 2
+    (got,) = run_host(fn, x, threads=2)
+    want = getattr(np, how)(np.asarray(x, np.float64) + 1, axes)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def group_norm(xp: Any, x: Any, groups: int) -> Any:
+    """As people write it who do not call a library."""
+    y = x.reshape(*x.shape[:-1], groups, -1)
+    axes = (*range(1, x.ndim - 1), x.ndim)
+    centred = y - y.mean(axes, keepdims=True)
+    return (centred / xp.sqrt((centred**2).mean(axes, keepdims=True) + 1e-5)).reshape(x.shape)
+
+
+@pytest.mark.parametrize(("shape", "groups"), [((2, 9, 11, 48), 8), ((1, 32, 32, 64), 32), ((3, 50, 34), 17)])
+def test_a_norm_of_groups(shape: tuple[int, ...], groups: int) -> None:
+    """A group's mean and scale stand for its few channels: a pass has rows of all channels, not of a group's."""
+    x, each = array(*shape), 7  # words of an operand in a nest's step, behind 11 of its own
+    fn = lambda x: group_norm(jnp, x * 2, groups)
+    _, graph = stages_of(fn, x)
+    nests = [s.words for s in host.build(graph.program, 2).steps if s.kernel == "elementwise_rows"]
+    sizes = [w[w[4] * each + 13] for w in nests if np.prod(w[5:11]) * w[w[4] * each + 11] > shape[0] * groups]
+    assert sizes and all(n % shape[-1] == 0 for n in sizes)
+    (got,) = run_host(fn, x, threads=2)
+    np.testing.assert_allclose(got, group_norm(np, np.asarray(x, np.float64) * 2, groups), rtol=1e-4, atol=1e-5)

@@ -319,7 +319,7 @@ def test_a_depthwise_convolution_reads_halves(isa: Target, channels: int, how: t
     for kept, stored, exact in ((1 << 30, "float32", want[0]), (1, "bfloat16", want[1])):
         (got,), segment = called(fn, *given, dataclasses.replace(isa, kept=kept), threads=1)
         specs = [w.spec for s in segment.steps for w in s.words if hasattr(w, "spec")]
-        assert {k[7] for k in specs if k[0] == "depthwise"} == {stored}
+        assert {k[8] for k in specs if k[0] == "depthwise"} == {stored}
         assert error(got, exact) < 1e-6
 
 
@@ -347,7 +347,7 @@ def test_a_depthwise_convolution_reads_bytes(isa: Target, channels: int, how: tu
         if unit is not None and unit.shift and channels % 4 == 0 and channels >= 16 and dilation == 1:
             assert {k[0] for k in specs if k[0].startswith("depthwise")} == {"depthwise_bytes"}
         else:
-            assert {k[7] for k in specs if k[0] == "depthwise"} == {stored}
+            assert {k[8] for k in specs if k[0] == "depthwise"} == {stored}
         np.testing.assert_array_equal(got, want)
 
 

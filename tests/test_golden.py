@@ -70,7 +70,7 @@ KERNELS: dict[str, Spec] = {
     "gemm_tail": gemm.spec(1, 2, True, (("in", 0),), ()),
     "gemm_beside": gemm.spec(3, 2, True, (("in", 0),), (), walk=gemm.BESIDE),
     "elementwise": ("elementwise", RELU, ("v", "v", "s")),
-    "depthwise": ("depthwise", 1, 3, 1, 1, 2, 1, "float32", RELU, ("c",), False, False),
+    "depthwise": ("depthwise", 1, 1, 3, 1, 1, 2, 1, "float32", RELU, ("c",), False, False),
 }
 
 
@@ -192,8 +192,9 @@ def test_the_golden_depthwise_kernel_convolves(width: int) -> None:
     fn, height, rows = _compiled("depthwise", 3), 5, 2
     x, w, b = _f32(height, width + 2, VL, seed=0), _f32(3, VL, seed=1), _f32(VL, seed=2)
     y = np.full((height, width, VL), 9.0, np.float32)
-    taps, vectors = (0, w.strides[0], 0, 0), (1, 1)
-    steps = x.strides[0], x.strides[0], x.strides[1], x.strides[1], *taps, *vectors, y.strides[0], y.strides[1], 0, 0
+    taps, vectors = (0, 0, w.strides[0], 0, 0), (1, 1)
+    image = (x.strides[0], 0, x.strides[0], x.strides[1], x.strides[1])
+    steps = *image, *taps, *vectors, y.strides[0], y.strides[1], 0, 0
     words = _words(height, rows, width, 0, *steps)
     for i in range(-(-height // rows)):
         where, index = _words(_at(x, i * rows), _at(w), _at(y, i * rows), _at(b)), _words(0, 0, 0, 0, i, 0)

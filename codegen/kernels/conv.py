@@ -19,7 +19,7 @@ from ..target import MatrixUnit
 from . import across, winograd, winograd_ways
 from .block_shapes import block_shape
 from .conv_weights import by_result, conv_weights
-from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
+from .depthwise import SUMS, Walk, depthwise, transposed, window_sums
 from .elementwise import compute, copy, dense, fill, read
 from .lanes import Lane, Product
 from .pairs import (
@@ -36,6 +36,7 @@ from .pairs import (
 )
 from .panels import Filters, Taken
 from .product import Epilogue, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
+from .windows import KEPT
 from .winograd_gradient import winograd_gradient
 
 FEW = 3  # channels, up to which a row of a window has fewer words than its pixels have
@@ -97,17 +98,16 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 def _alone(conv: Convolution) -> bool:
     """Whether it is a depthwise convolution, or the gradient of one by its weights, for kernels that take a vector of
-    channels: one over 1 or 2 spatial dimensions with a window that can be unrolled.
+    channels. Those that write blocks of results, and sums by taps, unroll windows in 1 or 2 spatial dimensions.
     """
-    window = conv.sizes if conv.window_sums else conv.window
-    kernels = len(window) <= 2 and math.prod(window) <= LARGEST_WINDOW
-    return kernels and (conv.depthwise or (conv.window_sums and not conv.transposed))
+    if conv.window_sums:
+        return len(conv.window) <= 2 and not conv.transposed and math.prod(conv.sizes) <= SUMS
+    return conv.depthwise and (not phases(conv) or (len(conv.window) <= 2 and math.prod(conv.window) <= KEPT))
 
 
 def _in_vectors(geo: Convolution, lanes: int) -> bool:
     """Whether it is a convolution of groups for the kernels of depthwise ones."""
-    kernels = len(geo.window) <= 2 and math.prod(geo.window) <= LARGEST_WINDOW
-    return kernels and geo.in_vectors(lanes) and not phases(geo)
+    return geo.in_vectors(lanes) and not phases(geo)
 
 
 def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> tuple[Value, Filters, tuple[Op, ...]]:

@@ -1,5 +1,5 @@
-"""Steps for depthwise convolutions in one and two dimensions and their gradients, and for convolutions of small groups:
-a vector of channels at a time.
+"""Steps for depthwise convolutions, in one and two dimensions their gradients, and for convolutions of small groups: a
+vector of channels at a time.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from .lanes import operand_kind
 from .pairs import BF16, FROM_FLOATS, INT8, elements, large, over
 from .panels import Filters
 from .product import Epilogue, split_evenly
+from .windows import KEPT, taps_in_turn
 
-LARGEST_WINDOW = 49  # elements of a window, which the kernels unroll
-VECTORS = 12  # the word of the forward kernel that says how many vectors of channels there are; behind it, of a call
+SUMS = 1024  # taps of a window, most, whose gradient is sums by taps: some two dozen of them are a step
+IN_FLIGHT = 8  # sums that a core adds to at once: fewer take as long
+VECTORS = 14  # the word of the forward kernel that says how many vectors of channels there are; behind it, of a call
 CALL = 0.05  # of the time for a row of the result, or of the image, that a call takes besides
 PARTS = 4  # of the channels for each thread, most
 WIDE = 1  # channels for each pixel, from which on threads share channels rather than pixels
@@ -60,19 +62,20 @@ def depthwise(
     ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, dtype: str = "float32", whole: bool = False
 ) -> None:
     """Appends the steps that write a depthwise convolution, or one of groups of which a vector holds several, and its
-    tail to `y` [n, (h,) w, c]. `dtype`: what the image has elements of; bf16 and int8 are read as such where the image
-    as f32 is more than the threads' caches keep, or where bytes are multiplied. `whole`: sums are s32.
+    tail to `y` [n, ((d,) h,) w, c]. `dtype`: what the image has elements of; bf16 and int8 are read as such where the
+    image as f32 is more than the threads' caches keep, or where bytes are multiplied. `whole`: sums are s32.
     """
-    rows = y.shape[1] if len(y.shape) == 4 else 1
+    rows = y.shape[-3] if len(y.shape) > 3 else 1
     alone = w.value.shape[w.axes[-2]] == 1
-    out, blocks = _Result.of(y, tail), _in_bytes(ctx, geo, w, tail, rows) if whole and alone else None
+    blocks = _in_bytes(ctx, geo, w, tail, rows) if whole and alone else None
     if dtype in (BF16, INT8) and alone and (large(ctx, geo.image) or blocks is not None):
         geo = dataclasses.replace(geo, image=elements(ctx, geo.image, dtype) or geo.image)
     if geo.image.narrow != INT8:
         blocks = None
     expr = over(tail.expr, FROM_FLOATS) if whole and blocks is None else tail.expr
     weights = _weights(ctx, w) if blocks is None else None
-    geo = geo.along(2)
+    dimensions = 3 if blocks is None else 2
+    geo, out = geo.along(dimensions), _Result.of(y, tail, dimensions)
 
     def ending(expr: Expr, forms: tuple[Written, ...], to: Sequence[Operand]) -> None:
         ended = dataclasses.replace(out, forms=forms, to=tuple(to))
@@ -87,21 +90,23 @@ def depthwise(
 
 def _forward(ctx: Context, geo: Walk, out: _Result, weights: _Weights, expr: Expr) -> None:
     """As `depthwise`, the steps alone."""
-    (kh, kw), (n, oh, ow, channels), image = geo.window, out.y.shape, geo.image
-    down, across = image.strides[1:3]
-    row = down * geo.strides[0]
-    rows, vectors = _even(ctx, geo, (n, oh, channels // ctx.target.vl))
-    group, registers = weights.group, ctx.target.registers
-    pixels = _pixels(ow, registers) if group == 1 else _pixels_of_groups(ow, kw, geo.strides[1], registers)
+    (*_, kw), (n, planes, oh, ow, channels), image, taps = geo.window, out.y.shape, geo.image, math.prod(geo.window)
+    (_, down, stride), dilation, group, registers = geo.strides, geo.dilation, weights.group, ctx.target.registers
+    rows, vectors = _even(ctx, geo, (n * planes, oh, channels // ctx.target.vl))
+    if group > 1:
+        pixels = _pixels_of_groups(ow, taps_in_turn(kw), stride, registers)
+    else:
+        pixels = _pixels(ow, registers) if taps <= KEPT else _pixels_in_turn(ow, kw, registers)
     stored = image.narrow or "float32"
-    walked = (kh, kw, geo.strides[1], geo.dilation[1], pixels, group, stored)
-    key = ("depthwise", *walked, expr, out.kinds, out.streamed)
+    key = ("depthwise", *geo.window, stride, dilation[-1], pixels, group, stored, expr, out.kinds, out.streamed)
+    plane, row, across = image.strides[1:4]
     extra = [oh, rows, ow, channels % ctx.target.vl]
-    extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1]]
+    extra += [row * down, plane * dilation[0], row * dilation[1], across * stride, across * dilation[-1]]
     extra += [*weights.steps, weights.operand[1][-1], *out.steps]
-    x = (image, (image.strides[0], rows * row, itemsize(stored) * ctx.target.vl), geo.origin())
-    operands, units = [x, weights.operand, *out.operands(rows, ctx.target.vl)], rows * ow * kh * kw * group
-    _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, units, len(out.forms), vectors)
+    steps = (image.strides[0], plane * geo.strides[0], rows * row * down, itemsize(stored) * ctx.target.vl)
+    operands = [(image, steps, geo.origin()), weights.operand, *out.operands(rows, ctx.target.vl)]
+    loops, units = (n, planes, -(-oh // rows)), rows * ow * taps * group
+    _over_channels(ctx, key, extra, loops, operands, channels, units, len(out.forms), vectors)
 
 
 def _in_bytes(ctx: Context, geo: Walk, w: Filters, tail: Epilogue, rows: int) -> Blocks | None:
@@ -112,7 +117,8 @@ def _in_bytes(ctx: Context, geo: Walk, w: Filters, tail: Epilogue, rows: int) ->
     unit = ctx.target.unit(INT8, "gemm")
     eligible = unit is not None and unit.shift == byte_windows.SHIFT and w.source is None
     pixels = any(any(walk[:-1]) for _, walk, _ in tail.operands)
-    if not eligible or pixels or set(geo.dilation) != {1}:
+    windows = len(geo.window) < 3 and math.prod(geo.window) <= KEPT and set(geo.dilation) == {1}
+    if not eligible or pixels or not windows:
         return None
     return byte_windows.blocks_of(geo.image.shape[-1], rows)
 
@@ -142,7 +148,7 @@ def transposed(
     """Appends the steps that write a transposed depthwise convolution and its tail to `y` [n, (h,) w, c]: all of its
     `phases`, for which the image of `geo` has zeroes around it, in one pass over the image.
     """
-    geo, out = geo.along(2), _Result.of(y, tail)
+    geo, out = geo.along(2), _Result.of(y, tail, 2)
     (kh, kw), (n, oh, ow, channels), image = geo.window, out.y.shape, geo.image
     by_row, by_column = phases if len(phases) == 2 else ((Phase(0, 1, 1, window=1),), *phases)
     dh, dw = by_row[0].step, by_column[0].step
@@ -153,9 +159,9 @@ def transposed(
     walks = (tuple((p.tap, p.every, p.window, p.shift, p.reach) for p in along) for along in (by_row, by_column))
     left = (oh % dh, ow % dw)
     key = ("depthwise_transposed", kh, kw, (dh, dw), *walks, left, pixels, tail.expr, out.kinds, out.streamed)
-    extra = [oh // dh, rows, wide, channels % ctx.target.vl, *image.strides[1:3], *weights.steps[:2], *out.steps]
+    extra = [oh // dh, rows, wide, channels % ctx.target.vl, *image.strides[1:3], *weights.steps[1:3], *out.steps]
     x = (image, (image.strides[0], rows * image.strides[1], 4 * ctx.target.vl), 0)
-    operands = [x, weights.operand, *out.operands(rows * dh, ctx.target.vl)]
+    operands = [x, weights.of(3), *out.operands(rows * dh, ctx.target.vl)]
     _over_channels(ctx, key, extra, (n, -(-blocks // rows)), operands, channels, rows * wide * kh * kw)
 
 
@@ -194,8 +200,8 @@ def window_sums(ctx: Context, geo: Walk, g: Storage, y: Storage) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Result:
-    """The result [n, h, w, c] of a kernel and the operands of its epilogue, over the same index; `forms` of the result
-    that are written `to` places besides.
+    """The result [n, (d,) h, w, c] of a kernel and the operands of its epilogue, over the same index; `forms` of the
+    result that are written `to` places besides.
     """
 
     y: Storage
@@ -204,9 +210,10 @@ class _Result:
     to: tuple[Operand, ...] = ()
 
     @classmethod
-    def of(cls, y: Storage, tail: Epilogue) -> _Result:
-        """That of one or two spatial dimensions."""
-        return cls(y.of_axes(4), tuple((s, grown(walk, 4, 0), at) for s, walk, at in tail.operands))
+    def of(cls, y: Storage, tail: Epilogue, dimensions: int) -> _Result:
+        """That of so many spatial dimensions, or fewer."""
+        axes = dimensions + 2
+        return cls(y.of_axes(axes), tuple((s, grown(walk, axes, 0), at) for s, walk, at in tail.operands))
 
     @property
     def kinds(self) -> tuple[str | Written, ...]:
@@ -221,19 +228,19 @@ class _Result:
     @property
     def steps(self) -> list[int]:
         """Bytes from a row and from a pixel to the next, of the result and of each operand."""
-        return [*self.y.strides[1:3], *(s for _, walk, _ in (*self.others, *self.to) for s in walk[1:3])]
+        return [*self.y.strides[-3:-1], *(s for _, walk, _ in (*self.others, *self.to) for s in walk[-3:-1])]
 
     def operands(self, rows: int, vl: int) -> list[Operand]:
-        """The result and the operands over (image, chunk of so many rows, vector of channels)."""
+        """The result and the operands over (image, (plane,) chunk of so many rows, vector of channels)."""
         everything = [(self.y, self.y.strides, 0), *self.others, *self.to]
-        return [(s, (walk[0], rows * walk[1], vl * walk[3]), at) for s, walk, at in everything]
+        return [(s, (*walk[:-3], rows * walk[-3], vl * walk[-1]), at) for s, walk, at in everything]
 
 
 def _over_channels(
     ctx: Context,
     key: tuple[object, ...],
     extra: Sequence[int],
-    loops: tuple[int, int],
+    loops: tuple[int, ...],
     operands: Sequence[Operand],
     channels: int,
     units: float,
@@ -262,10 +269,10 @@ def _even(ctx: Context, geo: Walk, sizes: tuple[int, int, int]) -> tuple[int, in
     channels. Rows of a chunk stay in the cache. Of an image of many more channels than pixels each thread takes some
     channels of all rows, as it does of a product that makes such an image.
     """
-    (images, rows, vectors), threads, (window, stride) = sizes, ctx.threads, (geo.window[0], geo.strides[0])
+    (images, rows, vectors), threads, (window, stride) = sizes, ctx.threads, (geo.window[-2], geo.strides[-2])
     *pixels, channels = geo.image.shape
     share = rows if channels > WIDE * math.prod(pixels) else -(-rows * images // threads)
-    most = max(1, min(share, rows, ctx.target.kept // max(1, geo.image.strides[1] * stride) + 1))
+    most = max(1, min(share, rows, ctx.target.kept // max(1, geo.image.strides[-3] * stride) + 1))
     if not vectors:
         return most, 1
 
@@ -299,6 +306,12 @@ def _pixels(ow: int, registers: int) -> int:
     return max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, registers // 5) and (ow % p <= 1 or p == 4))
 
 
+def _pixels_in_turn(ow: int, kw: int, registers: int) -> int:
+    """As `_pixels`, where the taps of a row come in turn: sums, taps and one column are in registers."""
+    most = max(1, registers - 2 - taps_in_turn(kw))
+    return min(range(1, most + 1), key=lambda p: (ow // p * max(p, IN_FLIGHT) + ow % p * IN_FLIGHT, -p))
+
+
 def _pixels_of_groups(ow: int, kw: int, stride: int, registers: int) -> int:
     """As `_pixels`, for groups of channels: a row of `ow` pixels has the fewest columns whose lanes are moved."""
     columns = lambda p: (p - 1) * stride + kw
@@ -307,13 +320,18 @@ def _pixels_of_groups(ow: int, kw: int, stride: int, registers: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Weights:
-    """Weights as kernels read them: an operand over (image, row chunk, vector of channels), and the bytes from a row of
-    taps, from a tap and from a channel of a group to the next; `group`: channels of a group.
+    """Weights as kernels read them: an operand over (image, plane, row chunk, vector of channels), and the bytes from a
+    plane of taps, a row of these, a tap and a channel of a group to the next; `group`: channels of a group.
     """
 
     operand: Operand
-    steps: tuple[int, int, int]
+    steps: tuple[int, int, int, int]
     group: int
+
+    def of(self, loops: int) -> Operand:
+        """The operand over the last so many loops."""
+        s, walk, at = self.operand
+        return s, walk[-loops:], at
 
 
 def _weights(ctx: Context, w: Filters) -> _Weights:
@@ -326,15 +344,17 @@ def _weights(ctx: Context, w: Filters) -> _Weights:
         ref = ctx.pack(-(-channels // vl) * each, _packer(w.value, w.axes, vl), ("depthwise", w.value, w.axes))
         packed = Storage(ref.buffer, ref.offset, (), (), ())
         tap = 4 * vl * group
-        return _Weights((packed, (0, 0, each), 0), (tap * window[-1], tap, 4 * vl), group)
+        row = tap * window[-1]
+        plane = row * window[-2] if len(window) > 1 else row
+        return _Weights((packed, (0, 0, 0, each), 0), (plane, row, tap, 4 * vl), group)
     s, walk, at = w.source
     strides = tuple(walk[a] for a in w.axes)
     if strides[-1] != 4:
         side_by_side = ctx.scratch((*window, group, channels))
         copy(ctx, s, side_by_side, strides, at)
         s, strides, at = side_by_side, side_by_side.strides, 0
-    steps = (strides[0] if len(window) == 2 else 0, strides[-3], strides[-2])
-    return _Weights((s, (0, 0, 4 * vl), at), steps, group)
+    plane, row, tap, channel = (0, 0, *strides[:-1])[-4:]
+    return _Weights((s, (0, 0, 0, 4 * vl), at), (plane, row, tap, channel), group)
 
 
 def _packer(w: Value, axes: tuple[int, ...], vl: int) -> Packer:

@@ -19,7 +19,7 @@ from ..target import MatrixUnit
 from . import across
 from .block_shapes import block_shape
 from .elementwise import copy, dense
-from .gemv import ROWS, Blocks, Index, add_blocks, add_gemv
+from .gemv import Blocks, Index, add_blocks, add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
 from .kept_weights import Stored, as_cast, stored
 from .lanes import Lane, Product
@@ -29,6 +29,7 @@ from .product import add_gemm, collapse, epilogue, pack_panels, panel_bytes
 from .row_gemv import Channels, add_row_gemv, channels_of
 from .word_panels import packed_words, unshifted_sums
 
+READ_ONCE = 4  # rows, most, whose products with f32 weights are as fast as these are read where they lie
 FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves
 
 
@@ -249,14 +250,15 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     if whole:
         check_exact(k)
         expr = over(expr, FROM_FLOATS)
-    if constant and batch == 1 and m <= FEW_ROWS and _by_rows(right):
+    few = constant and batch == 1 and m <= (1 if unit is not None else FEW_ROWS)
+    if few and _by_rows(right):
         kept = stored(right.value, k, n)
         wide = kept.value is not right.value  # packed it would be several times as large
-        if kept.value.nbytes >= RAW_BYTES and (m <= ROWS or wide):
+        if kept.value.nbytes >= RAW_BYTES and (m <= READ_ONCE or wide):
             return add_gemv(ctx, _rows(ctx, left), m, kept, lanes, expr)
-    if constant and batch == 1 and m <= FEW_ROWS and _by_channels(right):
+    if few and _by_channels(right):
         laid = channels_of(right.value, n, k)
-        if laid and laid.value.nbytes >= RAW_BYTES and (m <= ROWS or laid.value is not right.value):
+        if laid and laid.value.nbytes >= RAW_BYTES and (m <= READ_ONCE or laid.value is not right.value):
             return add_row_gemv(ctx, _rows(ctx, left), m, laid, lanes, expr)
     summed = constant and not whole and across.pays(ctx.target, n, k, 1)
     if constant and unit is not None and not summed:

@@ -17,6 +17,7 @@ from .vectors import STORED_BYTES
 
 INNER = 4096  # elements of the inner loop in one kernel call
 SHORT = 1024  # elements of a row that is not worth a kernel call of its own
+NARROW, WORTH = 32, 8  # elements of a short row, most; reads of an element, least, for which it is copied
 ITEM = 1 << 14  # elements worth a work item
 RUN = 1 << 12  # elements worth a kernel call: items are whole calls, and a small array has enough of them for a team
 
@@ -125,12 +126,38 @@ def compute_all(
     """
     if not math.prod(shape):
         return
+    operands = _along_rows(ctx, outs, operands, shape)
     again = lambda expr, results, outs, forms: _pass(ctx, expr, results, outs, operands, shape, forms)
     known, before = followed(ctx, expr, operands, shape), len(ctx.steps)
     again(expr, results, outs, ())
     if len(outs) == 1 and shape and len(ctx.steps) > before:
         maker = PassMaker(ctx, before, expr, results[0], outs[0], tuple(operands), shape, again, *known)
         ctx.makers.note(before, maker)
+
+
+def _along_rows(
+    ctx: Context, outs: Sequence[Operand], operands: Sequence[Operand], shape: tuple[int, ...]
+) -> Sequence[Operand]:
+    """Operands of which a number stands for each of many short rows, as a group's mean for its channels, in copies that
+    have it for every element: rows that lie one behind the other are one then.
+    """
+    dims, walks = coalesce(shape, [o[1] for o in (*outs, *operands)])
+    if len(dims) < 2 or dims[-1] > NARROW:
+        return operands
+    n, stops = dims[-1], [w[-1] == 0 != w[-2] for w in walks]
+    others = all(w[-2] == w[-1] * n for w, stop in zip(walks, stops, strict=True) if not stop)
+    first = next(d for d in range(len(shape), -1, -1) if math.prod(shape[d:]) == n)
+    found: list[Operand] = []
+    for (s, strides, at), stop in zip(operands, stops[len(outs) :], strict=True):
+        once = tuple(m if d >= first or strides[d] else 1 for d, m in enumerate(shape))
+        if stop and others and not s.narrow and WORTH * math.prod(once) <= math.prod(shape):
+            rows = ctx.scratch(once)
+            copy(ctx, s, rows, strides, at)
+            again = tuple(t if m > 1 else 0 for t, m in zip(rows.strides, once, strict=True))
+            found.append((rows, again, 0))
+        else:
+            found.append((s, strides, at))
+    return found
 
 
 def _pass(

@@ -38,6 +38,8 @@ ROWS = FEW_ROWS  # of x that are multiplied together
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item
 ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
 WIDE = 1 << 15  # columns whose sums stay in the caches
+#: of each row of W that is read together with others: its elements of rows of x in vectors, and its address
+_Pairs = list[tuple[list[ir.Value], ir.Value]]
 LONG = 1 << 11  # rows that are summed one behind the other; more of them are summed in parts, with fewer roundings
 
 
@@ -200,7 +202,9 @@ def gemv(name: str, key: Spec, target: Target) -> str:
         w = v.add(w, v.b.mul(number, v.ld64(words, 8)))
     row = v.ld64(words, 2)
     spread = _spread(v, row, v.mul(total, bits(dtype)), dtype)
-    columns = _Columns(v, xs, w, ys, row, n, dtype, spread, READINGS[how])
+    reading = READINGS[how]
+    held = max(1, target.registers // 2 // reading.streams)
+    columns = _Columns(v, xs, w, ys, row, n, dtype, spread, reading, held)
     for at in ys:
         _clear(v, n, at)
     span = minimum(v, group, k)
@@ -251,7 +255,8 @@ def _clear(v: Builder, n: ir.Value, at: ir.Value) -> None:
 @dataclasses.dataclass(frozen=True)
 class _Columns:
     """`n` columns of y += x @ W, by addresses, of each row of x and y; a row of W has `step` bytes of elements of
-    `dtype`.
+    `dtype`. `held`: rows of x whose elements registers hold for the rows of W that are read together; what is read of W
+    for more of them is in the first cache.
     """
 
     v: Builder
@@ -263,6 +268,7 @@ class _Columns:
     dtype: str
     spread: ir.Value
     reading: Reading
+    held: int
 
     @property
     def wide(self) -> int:
@@ -286,46 +292,49 @@ class _Columns:
 
     def _together(self, rows: list[ir.Value], scales: ir.Value | None) -> None:
         """Adds what rows of these numbers contribute."""
+        v = self.v
+        at = [v.add(self.w, v.b.mul(r, self.step)) for r in rows]
+        for first in range(0, len(self.x), self.held):
+            xs, ys = (lines[first : first + self.held] for lines in (self.x, self.y))
+            factors = [[v.broadcast(v.add(x, v.mul(r, 4))) for x in xs] for r in rows]
+            self._add(list(zip(factors, at, strict=True)), ys, scales, first == 0)
+
+    def _add(self, pairs: _Pairs, ys: list[ir.Value], scales: ir.Value | None, ask: bool) -> None:
+        """Adds to rows of y at these addresses what rows of W contribute; `ask`: which are read for the first time."""
         v, each = self.v, max(1, LINE // self.nbytes)  # blocks of a turn of the loop
-        pairs = [([v.add(x, v.mul(r, 4)) for x in self.x], v.add(self.w, v.b.mul(r, self.step))) for r in rows]
-        if len(self.x) == 1:  # as many as registers hold
-            pairs = [([v.broadcast(x[0])], w) for x, w in pairs]
         turns = v.b.sdiv(self.n, i64(each * self.wide))
         with v.loop(turns) as turn:
-            self.reading.ask(v, [v.add(w, v.mul(turn, each * self.nbytes)) for _, w in pairs], self.spread)
+            if ask:
+                self.reading.ask(v, [v.add(w, v.mul(turn, each * self.nbytes)) for _, w in pairs], self.spread)
             for u in range(each):
-                self._block(v.add(v.mul(turn, each), u), pairs, scales)
+                self._block(v.add(v.mul(turn, each), u), pairs, ys, scales)
         done, blocks = v.mul(turns, each), v.b.sdiv(self.n, i64(self.wide))
         with v.loop(v.b.sub(blocks, done)) as i:
-            self._block(v.add(done, i), pairs, scales)
+            self._block(v.add(done, i), pairs, ys, scales)
         rest = v.b.srem(self.n, i64(self.wide))
         with v.b.if_then(v.b.icmp_signed(">", rest, i64(0))):
-            self._block(blocks, pairs, scales, rest)
+            self._block(blocks, pairs, ys, scales, rest)
 
     def _block(
         self,
         number: ir.Value,
-        pairs: list[tuple[list[ir.Value], ir.Value]],
+        pairs: _Pairs,
+        ys: list[ir.Value],
         scales: ir.Value | None,
         lanes: ir.Value | None = None,
     ) -> None:
-        """A block of columns, of which there are `lanes` (None: all). `pairs`: of each row of W its elements of the
-        rows of x, and its address.
-        """
+        """A block of columns, of which there are `lanes` (None: all)."""
         v, halves = self.v, range(self.wide // self.v.vl)
         at, offset = v.mul(number, 4 * self.wide), v.mul(number, self.nbytes)
         masks, fresh = [_left(v, lanes, h) for h in halves], scales is not None or self.dtype == "int4"
-        places = [[v.add(y, at, 4 * v.vl * h) for y in self.y] for h in halves]
+        places = [[v.add(y, at, 4 * v.vl * h) for y in ys] for h in halves]
         sums: list[list[ir.Value]] = []
         for h in halves:
             v.set_mask(masks[h])
             sums.append([v.const(0.0) if fresh else v.load(p) for p in places[h]])
         for xs, w in pairs:
-            found = [x if len(self.x) == 1 else v.broadcast(x) for x in xs]
             read = self._read(v.add(w, offset), masks)
-            sums = [
-                [v.fma(x, r, a) for x, a in zip(found, acc, strict=True)] for r, acc in zip(read, sums, strict=True)
-            ]
+            sums = [[v.fma(x, r, a) for x, a in zip(xs, acc, strict=True)] for r, acc in zip(read, sums, strict=True)]
         for h in halves:
             v.set_mask(masks[h])
             if fresh:

@@ -26,67 +26,88 @@ from .vectors import STORED_BYTES, i64
 #: of each phase along one dimension: its first tap, every how many-th, how many; their first pixel, how far apart
 Phases = tuple[tuple[int, int, int, int, int], ...]
 MOVED = 4  # lanes in which one instruction moves others
+KEPT = 49  # taps, most, that a kernel reads before the first pixel; of larger windows it reads them in turn
+IN_TURN = 12  # taps of a row, most, that are in registers at once
 #: (window, tap) -> the vector that it reads
 Load = Callable[[int, int], ir.Value]
 
 
 @family("depthwise")
 def depthwise(name: str, key: Spec, target: Target) -> str:
-    """("depthwise", kh, kw, stride, dilation, pixels, group, stored, expr, kinds, streamed, tail): some channel vectors
-    of some rows. `group` channels side by side are convolved with each other (1: each channel on its own); `stored`:
-    the type of the image's elements.
+    """("depthwise", kd, kh, kw, stride, dilation, pixels, group, stored, expr, kinds, streamed, tail): some channel
+    vectors of some rows. `group` channels side by side are convolved with each other (1: each channel on its own);
+    `stored`: the type of the image's elements.
 
     Operands: x, weights, y, the epilogue's. Loops end in (row chunk, chunk of vectors). Words: OH, rows a chunk, OW,
-    lanes of the last vector (with `tail`), x: row step, tap row step, pixel step, tap step; weights: tap row, tap,
-    channel of a group, vector; vectors, those of a chunk; y: row, pixel; each epilogue operand: row, pixel.
-    Neighbouring output pixels share the columns that they read.
+    lanes of the last vector (with `tail`), x: row step, tap plane, tap row, pixel, tap; weights: tap plane, tap row,
+    tap, channel of a group, vector; vectors, those of a chunk; y: row, pixel; each epilogue operand: row, pixel.
+    Neighbouring output pixels share the columns that they read. Of groups, and of windows of more than `KEPT` taps,
+    rows of a window come in turn, and in each of them blocks of `taps_in_turn(kw)` taps.
     """
-    _, kh, kw, stride, dilation, pixels, group, stored, expr, kinds, streamed, tail = key
+    _, kd, kh, kw, stride, dilation, pixels, group, stored, expr, kinds, streamed, tail = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     if tail:
         v.set_mask(v.ld64(words, 3))
     count, ow = chunk_here(v, v.ld64(index, LAST - 1), words, 0), v.ld64(words, 2)
-    xrow, xtaprow, xpix, xtap = (v.ld64(words, 4 + i) for i in range(4))
-    taprow, tap, channel, further = (v.ld64(words, 8 + i) for i in range(4))
+    xrow, xplane, xtaprow, xpix, xtap = (v.ld64(words, 4 + i) for i in range(5))
+    plane, taprow, tap, channel, further = (v.ld64(words, 9 + i) for i in range(5))
     columns = _Windows(stride, dilation, xpix, xtap)
+
+    read = lambda at: v.load_stored(at, stored)
 
     def multiplied(load: Load, taps: list[ir.Value], acc: Sequence[ir.Value | None]) -> list[ir.Value | None]:
         acc = list(acc)
-        for q, j in itertools.product(range(len(acc)), range(kw)):
+        for q, j in itertools.product(range(len(acc)), range(len(taps))):
             acc[q] = _added(v, load(q, j), taps[j], acc[q])
         return acc
 
-    def alone(kept: list[ir.Value], at: ir.Value, n: int) -> list[ir.Value | None]:
+    def at_once(taps: list[ir.Value], at: ir.Value, n: int) -> list[ir.Value | None]:
         acc: list[ir.Value | None] = [None] * n
-        for i in range(kh):
-            load = columns.reader(v, v.add(at, v.mul(xtaprow, i)), lambda at: v.load_stored(at, stored))
-            acc = multiplied(load, kept[i * kw : (i + 1) * kw], acc)
+        for i, (d, h) in enumerate(itertools.product(range(kd), range(kh))):
+            load = columns.reader(v, v.add(at, v.mul(xplane, d), v.mul(xtaprow, h)), read)
+            acc = multiplied(load, taps[i * kw : (i + 1) * kw], acc)
         return acc
 
-    def in_groups(w: ir.Value, at: ir.Value, n: int) -> list[ir.Value | None]:
-        with v.carry(i64(kh), [v.const(0.0)] * n) as (i, acc, done):
-            line, taps = v.add(at, v.b.mul(xtaprow, i)), v.add(w, v.b.mul(taprow, i))
-            for c in range(group):
-                load = columns.reader(v, line, functools.partial(_of_groups, v, group, c, tail))
-                acc = multiplied(load, _taps(v, v.add(taps, v.mul(channel, c)), 1, kw, taprow, tap), acc)
-            done(acc)
+    def block(line: ir.Value, taps: ir.Value, count: int, acc: Sequence[ir.Value | None]) -> list[ir.Value | None]:
+        for c in range(group):
+            load = columns.reader(v, line, read if group == 1 else functools.partial(_of_groups, v, group, c, tail))
+            acc = multiplied(load, _taps(v, v.add(taps, v.mul(channel, c)), 1, count, taprow, tap), acc)
+        return list(acc)
+
+    def along_row(line: ir.Value, taps: ir.Value, acc: Sequence[ir.Value]) -> list[ir.Value]:
+        wide = taps_in_turn(kw)
+        whole, left = divmod(kw, wide)
+        with v.carry(i64(whole), list(acc)) as (j, acc, next_block):
+            first = v.mul(j, wide)
+            next_block(block(v.add(line, v.b.mul(xtap, first)), v.add(taps, v.b.mul(tap, first)), wide, acc))
+        rest = v.add(line, v.mul(xtap, kw - left)), v.add(taps, v.mul(tap, kw - left))
+        return block(*rest, left, v.carried)
+
+    def in_turn(w: ir.Value, at: ir.Value, n: int) -> list[ir.Value]:
+        with v.carry(i64(kd), [v.const(0.0)] * n) as (d, acc, next_plane):
+            pixels, taps = v.add(at, v.b.mul(xplane, d)), v.add(w, v.b.mul(plane, d))
+            with v.carry(i64(kh), acc) as (h, acc, next_row):
+                next_row(along_row(v.add(pixels, v.b.mul(xtaprow, h)), v.add(taps, v.b.mul(taprow, h)), acc))
+            next_plane(v.carried)
         return v.carried
 
-    with v.loop(chunk_here(v, v.ld64(index, LAST), words, 12)) as vector:
+    with v.loop(chunk_here(v, v.ld64(index, LAST), words, 14)) as vector:
         x = v.add(v.ld64(where, 0), v.mul(vector, STORED_BYTES.get(stored, 4) * v.vl))
         w = v.add(v.ld64(where, 1), v.b.mul(vector, further))
-        result = Result.of(v, where, words, 14, expr, kinds, streamed, vector)
-        kept = _taps(v, w, kh, kw, taprow, tap) if group == 1 else []
-        summed = functools.partial(alone, kept) if group == 1 else functools.partial(in_groups, w)
+        result = Result.of(v, where, words, 16, expr, kinds, streamed, vector)
+        summed = functools.partial(in_turn, w)
+        if group == 1 and kd * kh * kw <= KEPT:
+            kept = [t for d in range(kd) for t in _taps(v, v.add(w, v.mul(plane, d)), kh, kw, taprow, tap)]
+            summed = functools.partial(at_once, kept)
 
-        def block(row: ir.Value, p: ir.Value, n: int) -> None:
+        def written(row: ir.Value, p: ir.Value, n: int) -> None:
             sums = summed(v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix)), n)
             for q, total in enumerate(sums):
                 result.write(v, [total], [row], v.add(p, q))
 
         with v.loop(count) as row:
-            in_blocks(v, ow, pixels, functools.partial(block, row))
+            in_blocks(v, ow, pixels, functools.partial(written, row))
     return v.finish()
 
 
@@ -199,6 +220,11 @@ def chunk_here(v: Builder, chunk: ir.Value, words: ir.Value, at: int) -> ir.Valu
     """How many things chunk number `chunk` has; word `at` is how many there are, the next one how many a chunk has."""
     total, each = v.ld64(words, at), v.ld64(words, at + 1)
     return minimum(v, each, v.b.sub(total, v.b.mul(chunk, each)))
+
+
+def taps_in_turn(width: int) -> int:
+    """Taps of a row of `width` that a kernel has in registers at once: of blocks that are about equal."""
+    return -(-width // -(-width // IN_TURN))
 
 
 def _taps(v: Builder, w: ir.Value, kh: int, kw: int, row: ir.Value, column: ir.Value) -> list[ir.Value]:

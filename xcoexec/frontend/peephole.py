@@ -9,12 +9,15 @@ indices as a column       a reshape
 transpose, dot_general    the product takes the operand as it lies
 dot_general, .., transpose  the product writes its result turned, and what follows elementwise is done to that
 dot_general of one term   a product of two arrays that are spread
+reduction over axes apart  two reductions, each over neighbouring axes
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from jax import lax
@@ -25,6 +28,7 @@ from .decompose import reshaped, sliced
 
 Outputs = tuple[Value | Literal, ...]
 FLOATS = ("float32", "bfloat16", "float16")
+LESS = 8  # of a reduction over axes apart: elements that are one, least, after the first of two
 BLOCK = 16  # elements from which on a block is worth the operations that say where it lies
 
 
@@ -319,6 +323,31 @@ def _inside(
     return found
 
 
+def _in_two(op: Op, around: _Around) -> list[Op] | None:
+    """A reduction over axes that are no neighbours, as group norm has it: first over all but the last run of them, or
+    over that one, whichever leaves little. What is next to each other then is read row by row, or column by column.
+    """
+    x, out = op.ins[0], op.out
+    exact = op.prim != "reduce_sum"
+    if not isinstance(x, Value) or out.dtype != x.dtype or x.dtype not in (FLOATS if exact else FLOATS[:1]):
+        return None
+    axes = sorted(op.params["axes"])
+    breaks = [i for i, (a, b) in enumerate(pairwise(axes), 1) if any(x.shape[d] != 1 for d in range(a + 1, b))]
+    if not breaks:
+        return None
+    parts = axes[: breaks[-1]], axes[breaks[-1] :]
+    first, second = next(
+        ((p, q) for p, q in (parts, parts[::-1]) if math.prod(x.shape[d] for d in p) >= LESS), ((), ())
+    )
+    if not first:
+        return None
+    between = Value(tuple(n for d, n in enumerate(x.shape) if d not in first), x.dtype)
+    moved = tuple(d - sum(f < d for f in first) for d in second)
+    made = lambda x, axes, out: dataclasses.replace(op, ins=(x,), outs=(out,), params={**op.params, "axes": axes})
+    both = made(x, tuple(first), between), made(between, moved, out)
+    return [o for half in both for o in (_in_two(half, around) or [half])]
+
+
 def _whole(n: int) -> Literal:
     return Literal(np.int32(n), "int32")
 
@@ -334,6 +363,7 @@ RULES: tuple[dict[str, Rule], ...] = (
         "dot_general": _product,
         "transpose": _turn,
         "broadcast_in_dim": _aligned,
+        **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min"), _in_two),
     },
     {"add_any": _sum, "add": _sum},
 )

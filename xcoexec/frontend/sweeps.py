@@ -17,12 +17,10 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import TypeAlias
 
-from ..codegen.program import Group, Literal, Op, Value, consumers, external, kind
+from ..codegen.program import Group, Literal, Op, Value, consumers, external
 from ..codegen.rules.columns import is_column_reduction
-from ..codegen.rules.primitives import is_reduction
 from .anywhere import anywhere, constant_broadcasts, is_moving, is_simple
 
 MOST_OPERANDS = 11  # arrays that a pass reads and writes: a nest of loops has one more
@@ -42,7 +40,7 @@ def swept(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> tupl
     """
     if not any(_over_batch(op, data) for op in ops):
         return list(ops), []
-    found = _Sweeps(_masks_of_results([o for op in ops for o in _in_runs(op)], outputs), data, outputs)
+    found = _Sweeps(_masks_of_results(list(ops), outputs), data, outputs)
     return found.ordered()
 
 
@@ -51,24 +49,6 @@ def _over_batch(op: Op, data: set[Value]) -> bool:
     if not is_column_reduction(op) or not isinstance(x, Value) or x not in data:
         return False
     return 0 in op.params["axes"] and x.shape[0] > 1 and len(x.shape) > 1
-
-
-def _in_runs(op: Op) -> list[Op]:
-    """A reduction over axes that are no neighbours joins all but the last run of them first: of what is left, that is
-    little. Any other operation as it is.
-    """
-    x = op.ins[0] if op.ins else None
-    if not is_reduction(op) or not isinstance(x, Value) or is_column_reduction(op) or kind(x.dtype) != "f":
-        return [op]
-    axes = sorted(op.params["axes"])
-    breaks = [i for i, (a, b) in enumerate(pairwise(axes), 1) if any(x.shape[d] != 1 for d in range(a + 1, b))]
-    if not breaks:
-        return [op]
-    early, late = axes[: breaks[-1]], axes[breaks[-1] :]
-    part = Value(tuple(n for d, n in enumerate(x.shape) if d not in early), x.dtype)
-    first = dataclasses.replace(op, outs=(part,), params={**op.params, "axes": tuple(early)})
-    after = {**op.params, "axes": tuple(d - len(early) for d in late)}
-    return [*_in_runs(first), dataclasses.replace(op, ins=(part,), params=after)]
 
 
 def _masks_of_results(ops: list[Op], outputs: Sequence[Value]) -> list[Op]:
