@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ import pytest
 import xcoexec
 from xcoexec.codegen.runtime import host
 
-from .support import array, oracle, until
+from .support import array, oracle, stages_of, until
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -246,3 +247,43 @@ def test_workers_that_calls_do_without_stay_parked() -> None:
     for _ in range(3):
         assert np.allclose(wide(x), want, atol=1e-6)
         until(asleep)
+
+
+def test_brief_calls_leave_parked_workers_parked() -> None:
+    """Whoever calls now and then does not wait for them to wake up where a call is over sooner without them."""
+    x = array(64, 40)
+    _, graph = stages_of(lambda x: jax.nn.relu(x) * 2 + 1, x)
+    segment, team, abi = host.build(graph.program, 2), host.team(()), host.abi
+    call = host.Call(segment, [np.asarray(x)], [])
+    word = lambda at: ctypes.c_int64.from_address(segment.address + at)
+    shared = lambda at: ctypes.c_int64.from_address(team.address + at)
+    alone, woken = word(abi.Segment.ALONE_NS), word(abi.Segment.WOKEN_NS)
+
+    def holds(what: Callable[[], bool], ended: int = 0) -> None:
+        """Behind a call that finds all workers parked; one that is on its way to wake up is counted among them."""
+
+        def paused() -> bool:
+            until(lambda: shared(abi.Team.SLEEPERS).value >= 1)
+            time.sleep(0.001)
+            if ended:
+                shared(abi.Team.ENDED).value = ended
+            np.testing.assert_array_equal(call()[0], np.maximum(x, 0) * 2 + 1)
+            return what()
+
+        until(paused)
+
+    call()  # workers that no call has wanted so far are spare ones
+    holds(lambda: woken.value > 0)
+    assert alone.value == 0, "nothing is known of calls without workers"
+    woken.value = 40_000
+    holds(lambda: alone.value > 0)
+    assert woken.value == 40_000 - 40_000 // 64
+    alone.value, woken.value = 10**9, 40_000
+    holds(lambda: woken.value != 40_000)
+    assert alone.value == 10**9 - 10**9 // 64, "alone it was slower"
+    alone.value, woken.value = 0, 10**9
+    holds(lambda: woken.value != 10**9)
+    assert alone.value == 0, "a long call"
+    woken.value = 40_000
+    holds(lambda: woken.value != 40_000, time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 10**12)
+    assert alone.value == 0, "the call before has only just ended"

@@ -55,6 +55,8 @@ class Segment(Words):
     APART = auto()  # the calling thread leaves the work to the team
     HOLDS = auto()  # Python's and those of XLA's executables; who gives up the last one frees the descriptor
     STATE_TYPE = auto()  # address of the number of XLA's type of such holds
+    ALONE_NS = auto()  # what a call took of late that left parked workers parked (0: there was none)
+    WOKEN_NS = auto()  # and one that woke them
     SLOTS = auto()  # idle arenas, from here on
 
 
@@ -161,6 +163,7 @@ class Team(Lines):
     COMING = auto()  # number of the host call of a device that comes next (0: none is known)
     SITE = auto()  # its site
     LOOKING = auto()  # workers that look at it
+    ENDED = auto()  # when the last call was over
 
 
 TEAM_BYTES = LINE * len(Team)

@@ -49,6 +49,8 @@ from .words import (
 POLITE_NS = 20_000  # of spinning before a thread offers its core to others
 LONGER = 16  # calls of which a part of so many is more than a team's own time to spin have their workers spin as long
 MOST_SPIN_NS = 1_000_000  # but no longer than this
+BRIEF_NS = 50_000  # of a call that woke the workers, most, for another one to be tried without them
+RECALLED = 64  # calls after which what the other kind of call took counts for two thirds less
 
 
 def wake(mutex, cond, libc):
@@ -140,13 +142,39 @@ def worker(team, index):
     return 0
 
 
+def last(desc, job):
+    """The address of a job's last stamp."""
+    return ld(job + Job.TIMES) + 8 * ld(desc + Segment.STEP_COUNT)
+
+
+def sooner_alone(desc, began, team):
+    """Whether a call that begins while all workers are parked is over sooner if they stay so: it takes a few
+    microseconds to wake them. Where one call follows another they are woken, as they stay awake for the next.
+    """
+    alone, woken = ld(desc + Segment.ALONE_NS), ld(desc + Segment.WOKEN_NS)
+    if began - ld(team + Team.ENDED) < ld(team + Team.SPIN_NS) or woken == 0 or woken > BRIEF_NS:
+        return 0
+    if alone > woken:
+        st(desc + Segment.ALONE_NS, alone - alone // RECALLED)
+        return 0
+    st(desc + Segment.WOKEN_NS, woken - woken // RECALLED)
+    return 1
+
+
 def run_job(desc, job, libc):
-    """Runs a job with the team when it is free and wanted, else on this thread alone."""
+    """Runs a job with the team when it is free and wanted, and wakes it where that pays, else on this thread alone."""
     team, threads = ld(desc + Segment.TEAM), ld(desc + Segment.THREADS)
     counters, n = ld(job + Job.COUNTERS), ld(desc + Segment.STEP_COUNT)
     apart = ld(desc + Segment.APART) != 0 and atomic_load(team + Team.ALIVE) >= threads
     if team == 0 or (threads < 2 and not apart) or n == 0:
         run_alone(job, libc)
+        return
+    workers = threads if apart else threads - 1
+    began, parked = ld(ld(job + Job.TIMES)), atomic_load(team + Team.SLEEPERS) >= workers
+    if not apart and parked and sooner_alone(desc, began, team) != 0:
+        run_alone(job, libc)
+        st(desc + Segment.ALONE_NS, ld(last(desc, job)) - began)
+        st(team + Team.ENDED, ld(last(desc, job)))
         return
     while compare_exchange(team + Team.BUSY, 0, 1) == 0:
         if not apart:
@@ -157,7 +185,6 @@ def run_job(desc, job, libc):
         for word in range(LINE // 8 + 1):
             st(counters + COUNTER_BYTES * i + 8 * word, 0)
     st(team + Team.JOB, job)
-    workers = threads if apart else threads - 1
     more = workers > atomic_load(team + Team.WORKERS)
     atomic_store(team + Team.WORKERS, workers)
     seq = atomic_load(team + Team.SEQ) + 1
@@ -175,6 +202,9 @@ def run_job(desc, job, libc):
         )
     else:
         run_steps(job, libc, 0)
+    if parked and not apart:
+        st(desc + Segment.WOKEN_NS, ld(last(desc, job)) - began)
+    st(team + Team.ENDED, ld(last(desc, job)))
     atomic_store(team + Team.OPEN, 0)
     while atomic_load(team + Team.INSIDE) > 0:
         pause()
