@@ -273,6 +273,7 @@ def test_brief_calls_leave_parked_workers_parked() -> None:
         until(paused)
 
     call()  # workers that no call has wanted so far are spare ones
+    alone.value = woken.value = 0
     holds(lambda: woken.value > 0)
     assert alone.value == 0, "nothing is known of calls without workers"
     woken.value = 40_000
