@@ -132,6 +132,68 @@ class Video(nn.Module):
         return nn.Dense(400)(x.mean((1, 2, 3)))
 
 
+class ConvMixer(nn.Module):
+    """ConvMixer-256/8 for images of 32x32 (Trockman and Kolter, 2022): depthwise 9x9 and dense layers with GELU."""
+
+    width: int = 256
+    depth: int = 8
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        norm = lambda x: nn.BatchNorm(use_running_average=True)(nn.gelu(x, approximate=False))
+        x = norm(nn.Conv(self.width, (1, 1))(x))
+        for _ in range(self.depth):
+            x = x + norm(nn.Conv(self.width, (9, 9), feature_group_count=self.width)(x))
+            x = norm(nn.Conv(self.width, (1, 1))(x))
+        return nn.Dense(10)(x.mean((1, 2)))
+
+
+class DQN(nn.Module):
+    """The network that plays Atari games (Mnih et al., 2015): four frames of 84x84 -> values of 18 actions."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for width, kernel, step in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
+            x = nn.relu(nn.Conv(width, (kernel, kernel), (step, step), padding="VALID")(x))
+        return nn.Dense(18)(nn.relu(nn.Dense(512)(x.reshape(x.shape[0], -1))))
+
+
+class Denoiser(nn.Module):
+    """A U-Net of a diffusion model (Ho et al., 2020), small: group norm and SiLU before each convolution, attention at
+    a quarter of the size, the step's embedding a parameter. An image -> one of its size.
+    """
+
+    widths: tuple[int, ...] = (64, 128, 256)
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        step = nn.silu(self.param("step", nn.initializers.normal(1.0), (1, 256)))
+
+        def residual(x: jax.Array, width: int) -> jax.Array:
+            y = nn.Conv(width, (3, 3))(nn.silu(nn.GroupNorm(32)(x))) + nn.Dense(width)(step)[:, None, None]
+            y = nn.Conv(width, (3, 3))(nn.silu(nn.GroupNorm(32)(y)))
+            return y + (x if x.shape == y.shape else nn.Conv(width, (1, 1))(x))
+
+        def attention(x: jax.Array) -> jax.Array:
+            rows = nn.GroupNorm(32)(x).reshape(x.shape[0], -1, x.shape[-1])
+            return x + nn.MultiHeadDotProductAttention(4)(rows).reshape(x.shape)
+
+        x, kept = nn.Conv(self.widths[0], (3, 3))(x), []
+        for i, width in enumerate(self.widths):
+            if i:
+                x = nn.Conv(width, (3, 3), (2, 2))(x)
+            for _ in range(2):
+                x = residual(x, width)
+                kept.append(x)
+        x = residual(attention(residual(x, self.widths[-1])), self.widths[-1])
+        for i, width in enumerate(self.widths[::-1]):
+            if i:
+                x = nn.Conv(width, (3, 3))(x.repeat(2, 1).repeat(2, 2))
+            for _ in range(2):
+                x = residual(jnp.concatenate([x, kept.pop()], axis=-1), width)
+        return nn.Conv(3, (3, 3))(nn.silu(nn.GroupNorm(32)(x)))
+
+
 class GPT(nn.Module):
     """A decoder of GPT-2's kind (Radford et al., 2019), small: token ids s32 [N, T] -> logits [N, T, vocabulary]."""
 
@@ -183,6 +245,9 @@ NETWORKS = {
         Entry("resnext50", ResNeXt, IMAGE, 25_028_904, 4.23e9),
         Entry("r3d_18", Video, (8, 112, 112, 3), 33_371_472, 20.4e9),
         Entry("unet", UNet, (192, 192, 3), 7_760_130, 6.6e9),
+        Entry("convmixer", ConvMixer, (32, 32, 3), 706_570, 0.70e9),
+        Entry("dqn", DQN, (84, 84, 4), 1_693_362, 9.4e6),
+        Entry("denoiser", Denoiser, (32, 32, 3), 12_058_883),
         Entry("gpt", GPT, (128,), 14_536_704, vocabulary=5000),
     )
 }

@@ -187,6 +187,7 @@ def test_items_write_what_the_next_layer_multiplies(monkeypatch: pytest.MonkeyPa
     early = lambda ctx, at, n, again: real(ctx, at, n, again)[: 4 if again == items.READ_AGAIN_EARLY else None]
     monkeypatch.setattr(items, "READ_AGAIN_EARLY", 4)
     monkeypatch.setattr(items, "_run", early)
+    inside(monkeypatch, "direct")
     ws = [jnp.asarray(array(3, 3, *s, seed=i), jnp.bfloat16) for i, s in enumerate([(16, 24), *[(24, 24)] * 7])]
     x = jnp.asarray(array(4, 11, 9, 16), jnp.bfloat16)
 

@@ -259,12 +259,15 @@ def test_brief_calls_leave_parked_workers_parked() -> None:
     shared = lambda at: ctypes.c_int64.from_address(team.address + at)
     alone, woken = word(abi.Segment.ALONE_NS), word(abi.Segment.WOKEN_NS)
 
-    def holds(what: Callable[[], bool], ended: int = 0) -> None:
-        """Behind a call that finds all workers parked; one that is on its way to wake up is counted among them."""
+    def holds(known: tuple[int, int], what: Callable[[], bool], ended: int = 0) -> None:
+        """Of what is `known` of calls alone and of those that woke the workers, behind a call that finds these parked:
+        one that is on its way to wake up is counted among them, and others may call too.
+        """
 
         def paused() -> bool:
             until(lambda: shared(abi.Team.SLEEPERS).value >= 1)
             time.sleep(0.001)
+            alone.value, woken.value = known
             if ended:
                 shared(abi.Team.ENDED).value = ended
             np.testing.assert_array_equal(call()[0], np.maximum(x, 0) * 2 + 1)
@@ -273,18 +276,9 @@ def test_brief_calls_leave_parked_workers_parked() -> None:
         until(paused)
 
     call()  # workers that no call has wanted so far are spare ones
-    alone.value = woken.value = 0
-    holds(lambda: woken.value > 0)
-    assert alone.value == 0, "nothing is known of calls without workers"
-    woken.value = 40_000
-    holds(lambda: alone.value > 0)
-    assert woken.value == 40_000 - 40_000 // 64
-    alone.value, woken.value = 10**9, 40_000
-    holds(lambda: woken.value != 40_000)
-    assert alone.value == 10**9 - 10**9 // 64, "alone it was slower"
-    alone.value, woken.value = 0, 10**9
-    holds(lambda: woken.value != 10**9)
-    assert alone.value == 0, "a long call"
-    woken.value = 40_000
-    holds(lambda: woken.value != 40_000, time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 10**12)
-    assert alone.value == 0, "the call before has only just ended"
+    holds((0, 0), lambda: woken.value > 0 == alone.value)
+    holds((0, 40_000), lambda: alone.value > 0 and woken.value == 40_000 - 40_000 // 64)
+    holds((10**9, 40_000), lambda: woken.value != 40_000 and alone.value == 10**9 - 10**9 // 64)
+    holds((0, 10**9), lambda: woken.value != 10**9 and alone.value == 0)
+    soon = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 10**12  # the call before has only just ended
+    holds((0, 40_000), lambda: woken.value != 40_000 and alone.value == 0, soon)
