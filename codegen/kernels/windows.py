@@ -52,58 +52,21 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
     count, ow = chunk_here(v, v.ld64(index, LAST - 1), words, 0), v.ld64(words, 2)
     xrow, xplane, xtaprow, xpix, xtap = (v.ld64(words, 4 + i) for i in range(5))
     plane, taprow, tap, channel, further = (v.ld64(words, 9 + i) for i in range(5))
-    columns = _Windows(stride, dilation, xpix, xtap)
-
-    read = lambda at: v.load_stored(at, stored)
-
-    def multiplied(load: Load, taps: list[ir.Value], acc: Sequence[ir.Value | None]) -> list[ir.Value | None]:
-        acc = list(acc)
-        for q, j in itertools.product(range(len(acc)), range(len(taps))):
-            acc[q] = _added(v, load(q, j), taps[j], acc[q])
-        return acc
-
-    def at_once(taps: list[ir.Value], at: ir.Value, n: int) -> list[ir.Value | None]:
-        acc: list[ir.Value | None] = [None] * n
-        for i, (d, h) in enumerate(itertools.product(range(kd), range(kh))):
-            load = columns.reader(v, v.add(at, v.mul(xplane, d), v.mul(xtaprow, h)), read)
-            acc = multiplied(load, taps[i * kw : (i + 1) * kw], acc)
-        return acc
-
-    def block(line: ir.Value, taps: ir.Value, count: int, acc: Sequence[ir.Value | None]) -> list[ir.Value | None]:
-        for c in range(group):
-            load = columns.reader(v, line, read if group == 1 else functools.partial(_of_groups, v, group, c, tail))
-            acc = multiplied(load, _taps(v, v.add(taps, v.mul(channel, c)), 1, count, taprow, tap), acc)
-        return list(acc)
-
-    def along_row(line: ir.Value, taps: ir.Value, acc: Sequence[ir.Value]) -> list[ir.Value]:
-        wide = taps_in_turn(kw)
-        whole, left = divmod(kw, wide)
-        with v.carry(i64(whole), list(acc)) as (j, acc, next_block):
-            first = v.mul(j, wide)
-            next_block(block(v.add(line, v.b.mul(xtap, first)), v.add(taps, v.b.mul(tap, first)), wide, acc))
-        rest = v.add(line, v.mul(xtap, kw - left)), v.add(taps, v.mul(tap, kw - left))
-        return block(*rest, left, v.carried)
-
-    def in_turn(w: ir.Value, at: ir.Value, n: int) -> list[ir.Value]:
-        with v.carry(i64(kd), [v.const(0.0)] * n) as (d, acc, next_plane):
-            pixels, taps = v.add(at, v.b.mul(xplane, d)), v.add(w, v.b.mul(plane, d))
-            with v.carry(i64(kh), acc) as (h, acc, next_row):
-                next_row(along_row(v.add(pixels, v.b.mul(xtaprow, h)), v.add(taps, v.b.mul(taprow, h)), acc))
-            next_plane(v.carried)
-        return v.carried
+    columns, read = _Windows(stride, dilation, xpix, xtap), lambda at: v.load_stored(at, stored)
+    reads = [read] if group == 1 else [functools.partial(_of_groups, v, group, c, tail) for c in range(group)]
+    sums = _Sums(v, (kd, kh, kw), columns, (xplane, xtaprow, xtap), (plane, taprow, tap), channel, reads)
 
     with v.loop(chunk_here(v, v.ld64(index, LAST), words, 14)) as vector:
         x = v.add(v.ld64(where, 0), v.mul(vector, STORED_BYTES.get(stored, 4) * v.vl))
         w = v.add(v.ld64(where, 1), v.b.mul(vector, further))
         result = Result.of(v, where, words, 16, expr, kinds, streamed, vector)
-        summed = functools.partial(in_turn, w)
+        summed = functools.partial(sums.in_turn, w)
         if group == 1 and kd * kh * kw <= KEPT:
             kept = [t for d in range(kd) for t in _taps(v, v.add(w, v.mul(plane, d)), kh, kw, taprow, tap)]
-            summed = functools.partial(at_once, kept)
+            summed = functools.partial(sums.at_once, kept)
 
         def written(row: ir.Value, p: ir.Value, n: int) -> None:
-            sums = summed(v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix)), n)
-            for q, total in enumerate(sums):
+            for q, total in enumerate(summed(v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix)), n)):
                 result.write(v, [total], [row], v.add(p, q))
 
         with v.loop(count) as row:
@@ -272,6 +235,64 @@ class _Windows:
             return loaded[c]
 
         return load
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sums:
+    """Sums over `window` (planes, rows, columns) of neighbouring pixels. `image`, `weights`: bytes from a plane of taps,
+    a row of these and a tap to the next; `channel`: from a channel of a group to the next, which `reads` has one for
+    each: what it is of the image at an address.
+    """
+
+    v: Builder
+    window: tuple[int, int, int]
+    columns: _Windows
+    image: tuple[ir.Value, ir.Value, ir.Value]
+    weights: tuple[ir.Value, ir.Value, ir.Value]
+    channel: ir.Value
+    reads: Sequence[Callable[[ir.Value], ir.Value]]
+
+    def at_once(self, taps: list[ir.Value], at: ir.Value, n: int) -> list[ir.Value | None]:
+        """Those of `n` pixels from the address `at` on, with all taps in registers."""
+        v, (kd, kh, kw), (plane, row, _), (read,) = self.v, self.window, self.image, self.reads
+        acc: list[ir.Value | None] = [None] * n
+        for i, (d, h) in enumerate(itertools.product(range(kd), range(kh))):
+            load = self.columns.reader(v, v.add(at, v.mul(plane, d), v.mul(row, h)), read)
+            acc = self._multiplied(load, taps[i * kw : (i + 1) * kw], acc)
+        return acc
+
+    def in_turn(self, w: ir.Value, at: ir.Value, n: int) -> list[ir.Value]:
+        """As `at_once`, with weights at the address `w`: of one row after the other."""
+        v, (kd, kh, _) = self.v, self.window
+        (xplane, xrow, _), (plane, row, _) = self.image, self.weights
+        with v.carry(i64(kd), [v.const(0.0)] * n) as (d, acc, next_plane):
+            pixels, taps = v.add(at, v.b.mul(xplane, d)), v.add(w, v.b.mul(plane, d))
+            with v.carry(i64(kh), acc) as (h, acc, next_row):
+                next_row(self._row(v.add(pixels, v.b.mul(xrow, h)), v.add(taps, v.b.mul(row, h)), acc))
+            next_plane(v.carried)
+        return v.carried
+
+    def _row(self, line: ir.Value, taps: ir.Value, acc: Sequence[ir.Value]) -> list[ir.Value]:
+        v, xtap, tap, kw = self.v, self.image[2], self.weights[2], self.window[2]
+        wide = taps_in_turn(kw)
+        whole, left = divmod(kw, wide)
+        with v.carry(i64(whole), list(acc)) as (j, acc, next_block):
+            first = v.mul(j, wide)
+            next_block(self._block(v.add(line, v.b.mul(xtap, first)), v.add(taps, v.b.mul(tap, first)), wide, acc))
+        return self._block(v.add(line, v.mul(xtap, kw - left)), v.add(taps, v.mul(tap, kw - left)), left, v.carried)
+
+    def _block(self, line: ir.Value, taps: ir.Value, count: int, acc: Sequence[ir.Value | None]) -> list[ir.Value]:
+        v, (_, row, tap) = self.v, self.weights
+        for c, read in enumerate(self.reads):
+            load = self.columns.reader(v, line, read)
+            acc = self._multiplied(load, _taps(v, v.add(taps, v.mul(self.channel, c)), 1, count, row, tap), acc)
+        return [a for a in acc if a is not None]
+
+    def _multiplied(self, load: Load, taps: list[ir.Value], acc: Sequence[ir.Value | None]) -> list[ir.Value | None]:
+        acc = list(acc)
+        for q, j in itertools.product(range(len(acc)), range(len(taps))):
+            acc[q] = _added(self.v, load(q, j), taps[j], acc[q])
+        return acc
 
 
 @dataclasses.dataclass(frozen=True)
