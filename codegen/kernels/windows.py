@@ -239,9 +239,9 @@ class _Windows:
 
 @dataclasses.dataclass(frozen=True)
 class _Sums:
-    """Sums over `window` (planes, rows, columns) of neighbouring pixels. `image`, `weights`: bytes from a plane of taps,
-    a row of these and a tap to the next; `channel`: from a channel of a group to the next, which `reads` has one for
-    each: what it is of the image at an address.
+    """Sums over a `window` (planes, rows, columns). `image`, `weights`: bytes from a plane of taps, a row of these and a
+    tap to the next; `channel`: from the weights of a channel of a group to the next's. `reads`: of each such channel,
+    what a pixel at an address has of it.
     """
 
     v: Builder
