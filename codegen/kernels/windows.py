@@ -239,9 +239,9 @@ class _Windows:
 
 @dataclasses.dataclass(frozen=True)
 class _Sums:
-    """Sums over a `window` (planes, rows, columns). `image`, `weights`: bytes from a plane of taps, a row of these and a
-    tap to the next; `channel`: from the weights of a channel of a group to the next's. `reads`: of each such channel,
-    what a pixel at an address has of it.
+    """Sums over a `window` (planes, rows, columns). `image`, `weights`: bytes from a plane of taps, a row of these and
+    a tap to the next; `channel`: from the weights of a channel of a group to those of the next. `reads`: of each such
+    channel, what a pixel at an address has of it.
     """
 
     v: Builder
