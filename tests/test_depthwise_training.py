@@ -150,7 +150,7 @@ def test_one_dimension(stride: int) -> None:
 
 
 @pytest.mark.parametrize("stride", [1, 2])
-def test_three_dimensions_and_large_windows_run_as_groups(stride: int) -> None:
+def test_three_dimensions_and_large_windows(stride: int) -> None:
     x, w = array(2, 4, 5, 6, 3), array(2, 3, 2, 1, 3, seed=1)
     g = array(2, -(-4 // stride), -(-5 // stride), -(-6 // stride), 3, seed=2)
     against_float64(functools.partial(passes, stride=stride), x, w, g)

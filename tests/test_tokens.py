@@ -213,6 +213,16 @@ def test_a_few_rows_of_bf16(rows: int, turned: bool) -> None:
     assert (not ran & {"gemv", "row_gemv"}) == (rows > 1 and target().unit("bfloat16") is not None), ran
 
 
+@pytest.mark.parametrize("rows", [2, 8])
+def test_a_few_rows_of_bf16_read_int8_where_it_lies(rows: int) -> None:
+    """Packed as bf16, weights of fewer bits would be twice as large."""
+    q, x = _weights("int8", 520, 537)["q"], array(rows, 520, seed=2)
+    fn = lambda q, x: jax.nn.relu(x.astype("bfloat16") @ q.astype("bfloat16")).astype(jnp.float32)
+    _, graph = graph_of(fn, (q, x), 1)
+    segment = host.build(graph.program, 2)
+    assert any("gemv" in names.split("+") for names in segment.algorithms), segment.algorithms
+
+
 @pytest.mark.parametrize("form", ["int8 by channel", "int8 by group", "int4 by channel"])
 def test_quantised_layers_end_to_end(form: str) -> None:
     """Two layers in a program of XLA, with a bias, which must not be folded into weights of f32."""

@@ -250,15 +250,15 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     if whole:
         check_exact(k)
         expr = over(expr, FROM_FLOATS)
-    few = constant and batch == 1 and m <= (1 if unit is not None else FEW_ROWS)
+    few, most = constant and batch == 1 and m <= FEW_ROWS, READ_ONCE if unit is None else 1
     if few and _by_rows(right):
         kept = stored(right.value, k, n)
         wide = kept.value is not right.value  # packed it would be several times as large
-        if kept.value.nbytes >= RAW_BYTES and (m <= READ_ONCE or wide):
+        if kept.value.nbytes >= RAW_BYTES and (m <= most or wide):
             return add_gemv(ctx, _rows(ctx, left), m, kept, lanes, expr)
     if few and _by_channels(right):
         laid = channels_of(right.value, n, k)
-        if laid and laid.value.nbytes >= RAW_BYTES and (m <= READ_ONCE or laid.value is not right.value):
+        if laid and laid.value.nbytes >= RAW_BYTES and (m <= most or laid.value is not right.value):
             return add_row_gemv(ctx, _rows(ctx, left), m, laid, lanes, expr)
     summed = constant and not whole and across.pays(ctx.target, n, k, 1)
     if constant and unit is not None and not summed:

@@ -38,9 +38,9 @@ ROWS = FEW_ROWS  # of x that are multiplied together
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item
 ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
 WIDE = 1 << 15  # columns whose sums stay in the caches
+LONG = 1 << 11  # rows that are summed one behind the other; more of them are summed in parts, with fewer roundings
 #: of each row of W that is read together with others: its elements of rows of x in vectors, and its address
 _Pairs = list[tuple[list[ir.Value], ir.Value]]
-LONG = 1 << 11  # rows that are summed one behind the other; more of them are summed in parts, with fewer roundings
 
 
 @dataclasses.dataclass(frozen=True)

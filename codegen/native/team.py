@@ -170,8 +170,8 @@ def run_job(desc, job, libc):
         run_alone(job, libc)
         return
     workers = threads if apart else threads - 1
-    began, parked = ld(ld(job + Job.TIMES)), atomic_load(team + Team.SLEEPERS) >= workers
-    if not apart and parked and sooner_alone(desc, began, team) != 0:
+    began, parked = ld(ld(job + Job.TIMES)), not apart and atomic_load(team + Team.SLEEPERS) >= workers
+    if parked and sooner_alone(desc, began, team) != 0:
         run_alone(job, libc)
         st(desc + Segment.ALONE_NS, ld(last(desc, job)) - began)
         st(team + Team.ENDED, ld(last(desc, job)))
@@ -202,7 +202,7 @@ def run_job(desc, job, libc):
         )
     else:
         run_steps(job, libc, 0)
-    if parked and not apart:
+    if parked:
         st(desc + Segment.WOKEN_NS, ld(last(desc, job)) - began)
     st(team + Team.ENDED, ld(last(desc, job)))
     atomic_store(team + Team.OPEN, 0)
