@@ -759,6 +759,31 @@ def test_transposed_convolutions_in_other_dimensions(rank: int) -> None:
     check_host(lambda w, x: lax.conv_transpose(x, w, (2,) * rank, "SAME", dimension_numbers=dims) * 2, w, x, weights=1)
 
 
+@pytest.mark.skipif(not any(t.unit("bfloat16") for t in TARGETS), reason="no instructions for bf16")
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize(("kernel", "stride", "channels", "by_unit"), [
+    (2, 2, 16, True), (3, 2, 24, True), (4, 2, 34, True), (5, 3, 12, True), (2, 3, 16, None), (4, 2, 3, False),
+])  # fmt: skip
+def test_phases_of_narrow_types(dtype: str, kernel: int, stride: int, channels: int, by_unit: bool | None) -> None:
+    """A unit multiplies the phases; one that reads nothing (`by_unit` None) is not one of whole numbers'."""
+    isa = next(t for t in TARGETS if t.unit("bfloat16"))
+    numbers = lambda x: (x * (100 if dtype == "int8" else 1)).astype(dtype)
+    w, x = array(kernel, kernel, channels, 19, seed=1), array(2, 6, 5, channels)
+    wide = {"preferred_element_type": jnp.int32} if dtype == "int8" else {}
+
+    def fn(w: Any, x: Any) -> Any:
+        y = lax.conv_transpose(numbers(x), numbers(w), (stride, stride), "SAME", **wide)
+        return jax.nn.relu(y.astype(jnp.float32) + 1)
+
+    got, ran = run_on(fn, w, x, isa=isa, weights=1)
+    if dtype == "int8":
+        np.testing.assert_array_equal(got, jax.jit(fn)(w, x))
+    else:
+        assert error(got, oracle(fn, w, x)) < 0.02
+    units = {name for names in ran for name in names.split("+") if name.startswith("gemm(")}
+    assert bool(units) == (dtype != "int8" if by_unit is None else by_unit), ran
+
+
 def test_a_transposed_convolution_with_a_skip() -> None:
     """FCN's step: the skip is an epilogue operand of every phase."""
     w, x, skip = array(4, 4, 9, 9, seed=1), array(1, 5, 6, 9), array(1, 10, 12, 9, seed=2)

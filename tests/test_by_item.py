@@ -276,3 +276,54 @@ def test_the_choice_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen and seen[0][:2] == (items.BATCH, items.ITEMS)
     ran = [layer.algorithm for layer in fast.report().layers]
     assert sum(name.startswith("items") and "gemm" in name for name in ran) > 4, ran
+
+
+def test_items_end_in_another_shape_inside_a_border(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Channels are shuffled by the last layer of the items, and the next layer reads the image with zeroes around it:
+    an item's part of that is seen in the other shape where it lies.
+    """
+    last = "reshape"
+
+    def run(ctx: Any, at: int, n: int, again: float) -> Any:
+        groups = ctx.program.groups[at:]
+        ends = [i for i, g in enumerate(groups) if g.ops[-1].prim == last]
+        return groups[: ends[-1] + 1] if ends else ()
+
+    def fn(ws: Any, x: Any) -> Any:
+        for w in ws[:-1]:
+            x = jax.nn.relu(conv(x, w))
+        n, h, w_, c = x.shape
+        x = x.reshape(n, h, w_, 2, c // 2).swapaxes(3, 4).reshape(x.shape)
+        return conv(x, ws[-1])
+
+    monkeypatch.setattr(items, "_run", run)
+    ws = [array(3, 3, 8, 8, seed=i) for i in range(4)]
+    x = array(4, 9, 7, 8)
+    segment, call = build(fn, ws, x, items.ITEMS)
+    assert by_item(segment) > 3
+    for _ in range(2):
+        assert error(call(), oracle(fn, ws, x)) < TOLERANCE
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_form_of_what_several_layers_write(groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items end in a concatenation, whose parts two layers write: none of them writes its bf16 form."""
+    ws = [jnp.asarray(array(3, 3, 16, n, seed=n), jnp.bfloat16) for n in (16, 8)]
+    last = jnp.asarray(array(3, 3, 24 // groups, 8, seed=3), jnp.bfloat16)
+
+    def run(ctx: Any, at: int, n: int, again: float) -> Any:
+        joins = [i for i, g in enumerate(ctx.program.groups[at:]) if g.anchor.prim == "concatenate"]
+        return ctx.program.groups[at : at + joins[0] + 1] if joins else ()
+
+    def fn(ws: Any, x: Any) -> Any:
+        x = jnp.tanh(x).astype(jnp.bfloat16)
+        x = jax.nn.relu(conv(x, ws[0]))
+        x = jnp.concatenate([x, jax.nn.relu(conv(x, ws[1]))], -1)
+        return conv(x, ws[2], groups=groups).astype(jnp.float32)
+
+    monkeypatch.setattr(items, "_run", run)
+    inside(monkeypatch, "direct")
+    x = array(4, 9, 7, 16)
+    segment, call = build(fn, [*ws, last], x, items.ITEMS)
+    assert by_item(segment) > 3
+    assert error(call(), oracle(fn, [*ws, last], x)) < 0.02

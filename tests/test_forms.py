@@ -17,7 +17,7 @@ from xcoexec.codegen.segment.assembly import Segment
 from xcoexec.codegen.target import Target
 from xcoexec.partition.split import split
 
-from .support import array, error, stages_of, targets
+from .support import array, error, oracle, stages_of, targets
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -207,3 +207,20 @@ def test_what_nobody_reads_is_not_written() -> None:
 def test_readers_share_a_form() -> None:
     _, segment = built(*CASES["twice"][:2], array(1, 9, 8, 8, low=-4, high=4), targets()[-1])
     assert max(map(len, written(segment))) == 1
+
+
+@BF16
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_form_with_a_border_is_read_beside_none(turned: bool) -> None:
+    """A residual in another shape has no border, which its form for a window has: the sum reads the array itself."""
+
+    def fn(ws: Any, x: Any) -> Any:
+        y = jnp.tanh(x.astype(jnp.bfloat16))
+        y = (y.swapaxes(2, 3) if turned else y).reshape(3, 4, 4, 8)
+        return (jnp.abs(conv(y, ws[0])) + y).astype(jnp.float32)
+
+    ws, x = [halves(5, 5, 8, 8, seed=3)], array(3, 2, 2, 2, 2, 8)
+    got, segment = built(fn, ws, x, TARGETS[0])
+    assert any("gemm(bfloat16)" in names.split("+") for names in segment.algorithms)
+    want = oracle(fn, ws, x)
+    assert error(got.reshape(want.shape), want) < 0.01

@@ -21,6 +21,33 @@ from .support import array, check_host, error, stages_of, targets
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
+
+def bytes_of(s: Any) -> np.ndarray:
+    """Where each element of an array lies, in its shape."""
+    steps = np.array(s.strides, int).reshape(-1, *(1,) * len(s.shape))
+    return s.offset + (np.indices(s.shape) * steps).sum(0) if s.shape else np.array(s.offset)
+
+
+@given(st.data())
+def test_an_array_in_another_shape_has_the_same_elements(data: Any) -> None:
+    """In any axes of any array that may lie apart; None only where no strides reach them, as NumPy finds it."""
+    shape = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), max_size=4)))
+    outer = tuple(n + data.draw(st.sampled_from([0, 0, 2])) for n in shape)
+    order = data.draw(st.permutations(range(len(shape))))
+    lies = np.zeros(outer, np.float32)[(*(slice(n) for n in shape), ...)].transpose(order)
+    s = storage.Storage(Buffer("temp", lies.nbytes), 64, lies.shape, lies.strides, ((0, 0),) * lies.ndim)
+    left, other = lies.size, []
+    for _ in range(data.draw(st.integers(0, 4))):
+        other.append(data.draw(st.sampled_from([d for d in range(1, left + 1) if left % d == 0])))
+        left //= other[-1]
+    other += [left] * (left > 1)
+    found = s.seen_as(tuple(other))
+    seen = lies.reshape(other)
+    assert (found is not None) == np.shares_memory(seen, lies)
+    if found is not None:
+        np.testing.assert_array_equal(bytes_of(found), bytes_of(s).reshape(other))
+
+
 lives = st.lists(
     st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6), st.sampled_from([None, None, "a", "b"])),
     max_size=30,

@@ -61,7 +61,8 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     if geo.sums_pixels and w.source is not None:
         return _by_weights(ctx, op, rest, geo, ctx.storage(x), w)
     rank, parts = len(geo.window), phases(geo)
-    unit = None if by_vectors or parts else _unit(ctx, x, w, geo, whole)
+    unit = None if by_vectors else _unit(ctx, x, w, geo, whole)
+    unit = None if parts and unit is not None and not _in_phases(geo, parts, x.shape[geo.image[1]], unit) else unit
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) and winograd.rival(unit) else "direct"
     unit = unit if how == "direct" else None
     padding = _padded(op, around(geo, tuple(x.shape[d] for d in geo.image[2:])))
@@ -85,7 +86,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         depthwise(ctx, walked, w, y, last, x.dtype, whole)
     elif parts:
         for phase in _divided(parts, geo.sizes):
-            _phase(ctx, phase, image, w, geo.groups, y, floats)
+            _phase(ctx, phase, image, w, geo.groups, y, floats, unit)
     elif how == "direct":
         _conv(ctx, walked, w, geo.groups, y, floats, unit=unit)
     else:
@@ -252,7 +253,7 @@ def _conv(
     shape = block_shape(ctx.target, math.prod(pixels), per_out, unit, product.depth, line=width)
     weights = _weights(ctx, product, w, shape[1], taken, unit, few)
     if unit is not None and unit.shift:
-        operands.append(Lane(_shifts(ctx, product, w, unit), (0, 0, 0, 0), 4, 4 * per_out, begins=True))
+        operands.append(Lane(_shifts(ctx, product, w, taken, unit), (0, 0, 0, 0), 4, 4 * per_out, begins=True))
     add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape, unit)
 
 
@@ -305,6 +306,14 @@ def _unit(ctx: Context, x: Value, w: Filters, geo: Convolution, whole: bool) -> 
     return unit if unit is not None and (geo.groups == 1 or channels % unit.per == 0) else None
 
 
+def _in_phases(geo: Convolution, parts: Sequence[Sequence[Phase]], channels: int, unit: MatrixUnit) -> bool:
+    """Whether a unit multiplies the phases of a transposed convolution: not where a row of the window is one run, which
+    phases have a part of, nor where one of whole numbers reads nothing (its tail would be one of floats).
+    """
+    empty = any(not p.window for phases in parts for p in phases)
+    return not _few(geo, channels, unit) and not (empty and unit.dtype != BF16)
+
+
 def _weights(
     ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None, unit: MatrixUnit | None, few: bool
 ) -> Ref:
@@ -327,10 +336,10 @@ def _weights(
     return ctx.pack(size * g.groups, packer, key)
 
 
-def _shifts(ctx: Context, g: Product, w: Filters, unit: MatrixUnit) -> Ref:
+def _shifts(ctx: Context, g: Product, w: Filters, taken: Taken | None, unit: MatrixUnit) -> Ref:
     """What a unit's shift adds to each sum, negative: s32 [groups, channels]."""
-    packer = lambda consts: unshifted(_laid(g, w, consts, None), unit)
-    return ctx.pack(4 * g.groups * g.channels, packer, ("sums", w.value, w.axes, g.groups, unit.name))
+    packer = lambda consts: unshifted(_laid(g, w, consts, taken), unit)
+    return ctx.pack(4 * g.groups * g.channels, packer, ("sums", w.value, w.axes, g.groups, taken, unit.name))
 
 
 def _laid(g: Product, w: Filters, consts: Mapping[Value, np.ndarray], taken: Taken | None) -> np.ndarray:
@@ -354,9 +363,16 @@ def _divided(parts: Sequence[Sequence[Phase]], sizes: Sequence[int]) -> Iterator
 
 
 def _phase(
-    ctx: Context, phase: Sequence[Phase], image: Storage, w: Filters, groups: int, y: Storage, tail: Epilogue
+    ctx: Context,
+    phase: Sequence[Phase],
+    image: Storage,
+    w: Filters,
+    groups: int,
+    y: Storage,
+    tail: Epilogue,
+    unit: MatrixUnit | None,
 ) -> None:
-    """Appends the convolution of one phase, which writes every step-th pixel."""
+    """Appends the convolution of one phase, which writes every step-th pixel; `unit`: as `_conv` has it."""
 
     def spread(strides: Sequence[int], offset: int) -> tuple[tuple[int, ...], int]:
         inner = tuple(s * p.step for s, p in zip(strides[1:-1], phase, strict=True))
@@ -373,7 +389,7 @@ def _phase(
         return compute(ctx, _of_nothing(tail.expr), (part, part.strides, 0), tail.operands, part.shape)
     window, reach = tuple(p.window for p in phase), tuple(p.reach for p in phase)
     walked = Walk(image, window, (1,) * len(phase), reach, tuple((-p.shift, 0) for p in phase))
-    return _conv(ctx, walked, w, groups, part, tail, tuple((p.tap, p.every) for p in phase))
+    return _conv(ctx, walked, w, groups, part, tail, tuple((p.tap, p.every) for p in phase), unit)
 
 
 def _of_nothing(expr: Expr) -> Expr:

@@ -64,10 +64,13 @@ def narrower(ctx: Context, g: Product, lane: Lane) -> Lane:
     and the array itself may have no other reader.
     """
     row = g.channels * (g.groups if lane.group == 4 * g.channels else 1)
-    for (unit, _, offset, shape, *_), to in ctx.makers.forms.get(lane.ref.buffer, {}).items():
+    for (unit, _, offset, shape, strides, _), to in ctx.makers.forms.get(lane.ref.buffer, {}).items():
         walks = [s if n > 1 else 0 for s, n in zip((*lane.pixels, lane.group), (*g.pixels, g.groups), strict=True)]
         walks[-1] = 0 if row != g.channels else walks[-1]
-        fits = offset == lane.ref.offset and shape[-1] == row and not any(s % (4 * row) for s in walks)
+        alike = all(  # a form with a border of an array without one is not
+            n == 1 or s * to.shape[-1] == t * row for n, s, t in zip(shape[:-1], strides, to.strides, strict=False)
+        )
+        fits = alike and offset == lane.ref.offset and shape[-1] == row and not any(s % (4 * row) for s in walks)
         if MATRIX_UNITS[unit].dtype == "bfloat16" and fits:
             n, d, h, w, group = (s // row * to.shape[-1] for s in walks)
             group = 2 * g.channels if row != g.channels else group

@@ -22,7 +22,8 @@ def reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     x = op.ins[0]
     if not isinstance(x, Value) or not kind(x.dtype) or op.params.get("dimensions") is not None:
         raise Unsupported(f"a reshape of {x}")
-    seen = elementwise.dense(ctx, ctx.storage(x)).reshaped(op.out.shape)
+    s = ctx.storage(x)
+    seen = s.seen_as(op.out.shape) or elementwise.dense(ctx, s).reshaped(op.out.shape)
     if op.out in ctx.program.outputs:
         target = ctx.output(op.out)
         if (seen.buffer, seen.offset) != (target.buffer, target.offset):

@@ -233,7 +233,7 @@ class Context:
         shapes = [op.out for op in self.readers(v) if op.prim == "reshape" and op.params.get("dimensions") is None]
         places = (self._places[x] if x in self.program.outputs else self._as_output(x) for x in shapes)
         found = next((s for s in places if s is not None), None)
-        return found and found.reshaped(v.shape)
+        return found and found.seen_as(v.shape)
 
     def _inside_concatenation(self, v: Value) -> Storage | None:
         readers = self.readers(v)

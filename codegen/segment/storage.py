@@ -63,9 +63,17 @@ class Storage:
         return Storage(self.buffer, self.offset, shape, strides, grown(self.halo, count, (0, 0)), self.narrow)
 
     def reshaped(self, shape: tuple[int, ...]) -> Storage:
-        """The same elements in another shape; asserts that they lie side by side."""
-        assert self.dense, "only a dense array can be seen in another shape"
-        return Storage(self.buffer, self.offset, shape, dense_strides(shape), ((0, 0),) * len(shape))
+        """As `seen_as`; asserts that there is one, as there is of elements that lie side by side."""
+        found = self.seen_as(shape)
+        assert found is not None, f"no strides reach {self.shape} as {shape}"
+        return found
+
+    def seen_as(self, shape: tuple[int, ...]) -> Storage | None:
+        """The same elements in another shape; None where no strides reach them in that order."""
+        strides = dense_strides(shape) if self.dense else _strides_of(shape, self.shape, self.strides)
+        if strides is None:
+            return None
+        return Storage(self.buffer, self.offset, shape, strides, ((0, 0),) * len(shape))
 
 
 Operand = tuple[Storage, tuple[int, ...], int]  # storage, byte stride of every loop around a kernel, byte offset
@@ -83,6 +91,24 @@ def dense_strides(shape: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:
         strides.append(step)
         step *= n
     return tuple(reversed(strides))
+
+
+def _strides_of(shape: tuple[int, ...], old: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Bytes along each axis of `shape` where its elements are those of one of shape `old`; None: there are none."""
+    runs = [(1, 4)]  # of elements at one distance: how many, and how far apart
+    for n, step in zip(old, strides, strict=True):
+        if n != 1:
+            many = runs.pop()[0] if runs[-1][1] == n * step else 1
+            runs.append((many * n, step))
+    found, left, step = [], 1, 4
+    for n in reversed(shape):
+        if n > 1 == left:
+            left, step = runs.pop()
+        if left % n:
+            return None
+        found.append(step)
+        left, step = left // n, step * n
+    return tuple(reversed(found))
 
 
 def dense(buffer: Buffer, shape: tuple[int, ...], offset: int = 0, narrow: str = "") -> Storage:

@@ -183,8 +183,9 @@ class _Maker:
         for number, far in enumerate(shifts):
             to = self.buffers.inner(form.ref, ("form", form.ref.buffer, form.ref.offset), number, sum(far))
         for strip, result in self.lowered.values():
-            maker = strip.makers.of(result)
-            if maker is None or not maker.also(dataclasses.replace(form, ref=Ref(to, 0))):
+            maker, y = strip.makers.of(result), strip.storage(strip.program.outputs[0])
+            whole = Result.of(Ref(y.buffer, y.offset), y.shape, y.strides)
+            if maker is None or maker.result != whole or not maker.also(dataclasses.replace(form, ref=Ref(to, 0))):
                 for changed, before in marks:
                     changed.back(before)
                 return False
