@@ -167,17 +167,19 @@ def _convolution(
     dimension_numbers: Any,
     feature_group_count: int,
     batch_group_count: int,
+    preferred_element_type: Any,
     **_: Any,
 ) -> Array:
     """Every place's window times every filter of its group; a group of the batch has its own filters, and its results
     are channels.
     """
+    x, w = (_summed_as(preferred_element_type, y) for y in (x, w))
     x, w = x.transpose(dimension_numbers.lhs_spec), w.transpose(dimension_numbers.rhs_spec)
     config = [(0, 0, 0)] * 2 + [(lo, hi, d - 1) for (lo, hi), d in zip(padding, lhs_dilation, strict=True)]
     sizes, ones = (1, 1, *w.shape[2:]), (1, 1)
     seen = _windows(_padded(x, config, 0.0), sizes, (*ones, *window_strides), (*ones, *rhs_dilation))
     axis, count = (0, batch_group_count) if batch_group_count > 1 else (1, feature_group_count)
-    total: Any = 0.0  # [groups, batch, features of a group, places]
+    total: Any = 0  # [groups, batch, features of a group, places]
     for tap in np.ndindex(*w.shape[2:]):
         inputs = np.stack(np.split(seen[(..., 0, 0, *tap)], count, axis))
         filters = w[(..., *tap)].reshape(count, 1, w.shape[0] // count, w.shape[1])
@@ -186,7 +188,13 @@ def _convolution(
     return np.moveaxis(out, range(out.ndim), dimension_numbers.out_spec)
 
 
-def _product(a: Array, b: Array, dimension_numbers: Any, **_: Any) -> Array:
+def _summed_as(dtype: Any, x: Array) -> Array:
+    """An operand of a product in the type in which whole numbers are summed."""
+    return x if dtype is None or x.dtype.kind == "f" else x.astype(dtype)
+
+
+def _product(a: Array, b: Array, dimension_numbers: Any, preferred_element_type: Any, **_: Any) -> Array:
+    a, b = (_summed_as(preferred_element_type, y) for y in (a, b))
     (a_sum, b_sum), (a_batch, b_batch) = dimension_numbers
     names = iter(string.ascii_letters)
     left, right = [next(names) for _ in a.shape], [next(names) for _ in b.shape]

@@ -9,17 +9,20 @@ from .outside import networks
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(24))
 def test_a_network(seed: int) -> None:
-    assert not networks.check(seed)
+    found = networks.check(seed)
+    if found.startswith("- "):
+        pytest.skip(found)
+    assert not found
 
 
 def test_networks_are_of_many_kinds() -> None:
-    """Of all blocks, both types and several batches."""
+    """Of all blocks and number types."""
     texts = [networks.network(seed).text for seed in range(100)]
     names = {b.__name__.strip("_") for b in networks.BLOCKS}
     assert names == {n.strip(",") for t in texts for n in t.split(")")[1].split(",")[0].split()}
-    assert {t.split()[0] for t in texts} == {"float32", "bfloat16"}
+    assert {t.split()[0] for t in texts} == {*networks.LARGEST}
 
 
 def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
