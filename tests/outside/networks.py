@@ -63,7 +63,7 @@ def network(seed: int) -> Network:
     batch, side, c = rng.choice(BATCHES), rng.choice(SIDES), rng.choice((3, *CHANNELS))
     dtype = rng.choice(("float32", "float32", "float32", "bfloat16", "bfloat16", "float16"))
     blocks = [rng.choice(BLOCKS) for _ in range(rng.randint(2, 8))]
-    side_result, head = rng.random() < 0.2, rng.choice(("mean", "dense", "none", "flat"))
+    side_result, head = rng.random() < 0.2, rng.choice(("mean", "dense", "none", "flat", "first", "corner"))
     given, gradient = rng.random() < 0.2, rng.random() < 0.2
 
     def body(d: Draws, x: Any) -> Any:
@@ -75,6 +75,10 @@ def network(seed: int) -> Network:
             x = dense(d, jnp.mean(x, (1, 2)), 10)
         elif head == "dense":
             x = dense(d, x, 5)
+        elif head == "first":
+            x = dense(d, x[:, 0, 0], 5)
+        elif head == "corner":
+            x = jnp.concatenate([x[:, -1:], x[:, :1, ::2]], 2)
         elif head == "flat":
             x = x.reshape(x.shape[0], -1)
         side = kept[len(kept) // 2].astype(jnp.float32) * 0.5

@@ -81,6 +81,25 @@ def _pow(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     ]
 
 
+def _pad(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
+    """A negative padding, as gradients have it, takes elements away: a slice, and what is padded of it."""
+    x, value = ins
+    config = params["padding_config"]
+    away = [(max(-lo, 0), max(-hi, 0)) for lo, hi, _ in config]
+    shape = tuple(n - before - behind for n, (before, behind) in zip(x.shape, away, strict=True))
+    spread = any(gap and any(ends) for ends, (_, _, gap) in zip(away, config, strict=True))
+    if not any(map(any, away)) or spread or min(shape) < 1:
+        return [Op("pad", ins, outs, dict(params), name, lax.pad_p)]
+    rest, start = tuple((max(lo, 0), max(hi, 0), gap) for lo, hi, gap in config), tuple(before for before, _ in away)
+    if not any(map(any, rest)):
+        return [sliced(x, outs[0], start, name)]
+    part = Value(shape, outs[0].dtype)
+    return [
+        sliced(x, part, start, name),
+        Op("pad", (part, value), outs, {"padding_config": rest}, name, lax.pad_p),
+    ]
+
+
 def _one_minus_square(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     square, one = Value(outs[0].shape, outs[0].dtype), Literal(1.0, outs[0].dtype)
     return [
@@ -96,5 +115,6 @@ EXPAND: dict[str, Callable[[Ins, Outs, Params, str], list[Op]]] = {
     "unstack": _unstack,
     "reshape": _moved,
     "one_minus_square": _one_minus_square,
+    "pad": _pad,
     "pow": _pow,
 }
