@@ -320,6 +320,16 @@ def test_what_no_turn_changes_is_computed_once() -> None:
     assert loop.body is not None and [op.prim for op in loop.body.ops] == ["dot_general", "add"]
 
 
+@pytest.mark.parametrize(("size", "inside"), [(32, 0), (256, 1)])
+def test_casts_of_small_weights_leave_the_loop(size: int, inside: int) -> None:
+    """Each turn would widen them again; large ones are read as they are stored."""
+    w, h = jnp.zeros((size, size), jnp.bfloat16), jnp.zeros((1, size), jnp.float32)
+    fn = lambda w, h: lax.scan(lambda c, _: (jnp.tanh(c @ w.astype(c.dtype)), None), h, None, length=5)[0]
+    (loop,) = (op for op in traced(fn, w, h) if op.prim == "scan")
+    assert loop.body is not None
+    assert [op.prim for op in loop.body.ops].count("convert_element_type") == inside
+
+
 def test_what_no_turn_of_an_unending_loop_changes_is_computed_once() -> None:
     fn = lambda w, x: lax.while_loop(lambda c: c.sum() < 3, lambda c: c @ (w.T + w) * 2, x)
     ops = traced(fn, W, array(5, 32))

@@ -29,6 +29,7 @@ from .equations import Env, contracts, nbytes, read, reads, run
 
 #: of what is computed ahead for all turns, beyond which a loop stays as it is
 AHEAD_BYTES = 1 << 28
+KEPT_BYTES = 1 << 17  # of an array that stays in the caches beside others while a loop runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,8 +109,12 @@ def _in_order(eqns: Sequence[JaxprEqn], same: list[JaxprEqn], part: list[JaxprEq
 
 
 def _grows(eqn: JaxprEqn) -> bool:
-    """Whether an equation's results are larger than what it reads: better made where they are read."""
-    return sum(map(nbytes, eqn.outvars)) > sum(map(nbytes, reads(eqn)))
+    """Whether an equation's results are larger than what it reads: better made where they are read. Wider numbers that
+    caches keep are not: each turn would make them again.
+    """
+    made = sum(map(nbytes, eqn.outvars))
+    widens = eqn.primitive.name == "convert_element_type" and made <= KEPT_BYTES
+    return made > sum(map(nbytes, reads(eqn))) and not widens
 
 
 def _items(condition: ClosedJaxpr) -> tuple[int, ...]:
