@@ -891,5 +891,6 @@ def test_bf16_convolutions(image: tuple[int, ...], kernel: tuple[int, ...], opti
     alike = options.get("feature_group_count", 1) == 1 and options.get("rhs_dilation", (1,))[-1] == 1
     words = -(-kernel[-2] // 2) * (kernel[-3] if alike and kernel[-2] < 16 else 1)  # of a run
     few = unit is not None and 2 * words < unit.step  # most of a tile's words were filling
-    paired = unit is not None and not odd and not few and "lhs_dilation" not in options
+    phases = "lhs_dilation" in options and unit is not None and kernel[-2] < unit.step  # of runs that are filled up
+    paired = unit is not None and not odd and not few and not phases
     assert multiplies("bfloat16", fast.report().layers[-1].algorithm) == paired

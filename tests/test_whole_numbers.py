@@ -198,7 +198,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "1-D": ((3, 12, 5), (4, 5, 6), {"window_strides": (1,), "padding": [(3, 0)]}),
     "3-D": ((1, 4, 5, 6, 8), (2, 3, 3, 8, 7), {"window_strides": (1, 1, 1), "padding": "SAME"}),
 }
-IN_F32 = ("grouped by 5", "depthwise", "transposed")
+IN_F32 = ("grouped by 5", "depthwise")
 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)

@@ -187,14 +187,14 @@ class _State:
             self.consts.append((outs[0], bind(eqn.primitive, [], dict(eqn.params))[0]))
             return
         name, expand = _join(prefix, eqn), EXPAND.get(eqn.primitive.name)
-        products = by_algorithm(eqn.primitive.name, ins, outs, eqn.params, name)
+        params = {key: _plain(value) for key, value in eqn.params.items()}
+        products = by_algorithm(eqn.primitive.name, ins, outs, params, name)
         if products is not None:
             self.ops += products
         elif expand is not None:
-            self.ops += expand(ins, outs, eqn.params, name)
+            self.ops += expand(ins, outs, params, name)
         else:
             turn = self._turn(eqn, name)
-            params = {key: _plain(value) for key, value in eqn.params.items()}
             self.ops.append(Op(eqn.primitive.name, ins, outs, params, name, eqn.primitive, turn))
 
     def _turn(self, eqn: JaxprEqn, name: str) -> Body | None:
