@@ -102,8 +102,9 @@ def _less(op: Op, cuts: Sequence[Op], known: Collection[Value]) -> tuple[Part, i
     """
     if not cuts:
         return None
-    for axis, n in enumerate(op.out.shape):
-        start, stop = min(_range(r)[axis][0] for r in cuts), max(_range(r)[axis][1] for r in cuts)
+    taken = zip(*map(_range, cuts), strict=True)  # by axis
+    for axis, (n, ranges) in enumerate(zip(op.out.shape, taken, strict=True)):
+        start, stop = min(a for a, _, _ in ranges), max(b for _, b, _ in ranges)
         if not 0 < stop - start <= LARGEST * n:
             continue
         try:
