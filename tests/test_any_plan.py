@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +16,13 @@ from xcoexec import models
 from xcoexec.codegen.program import Program
 from xcoexec.devices import null
 from xcoexec.frontend.graph import graph_of
-from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.validate import check_plan
 from xcoexec.lowering import lower as lowering
 from xcoexec.lowering.work_units import DeviceUnit, HostUnit
 from xcoexec.planning.strategies import BOUNDED, STRATEGIES
+
+from .outside.plans import random_costs
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -58,15 +58,6 @@ def _graph(name: str) -> tuple[Any, LayerGraph]:
     return graph_of(module.apply, (jax.tree_util.tree_map(lambda s: np.zeros(s.shape, s.dtype), shapes), x), 1)
 
 
-def _costs(graph: LayerGraph, seed: int) -> Costs:
-    """Seconds about as the work is, but for luck: by layer a few times more or less, and more on one half."""
-    rng = random.Random(seed)
-    luck, ratio = rng.choice((1.5, 3.0, 10.0)), 10 ** rng.uniform(-0.5, 0.5)
-    seconds = lambda factor: lambda x: factor * (1e-6 + 1e-10 * x.flops) * luck ** rng.uniform(-1, 1)
-    ways = {"sync": 10 ** rng.uniform(-8, -5), "copy_rate": 10 ** rng.uniform(9, 12)}
-    return null.costs(graph, seconds(ratio), seconds(1.0), **ways)
-
-
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES.keys() - BOUNDED))
 @pytest.mark.parametrize("name", MODULES)
 def test_plans_are_lowered(monkeypatch: pytest.MonkeyPatch, name: str, strategy: str) -> None:
@@ -74,7 +65,7 @@ def test_plans_are_lowered(monkeypatch: pytest.MonkeyPatch, name: str, strategy:
     monkeypatch.setattr(lowering, "register", lambda device: None)
     folded, graph = _graph(name)
     for seed in range(SEEDS):
-        plan = STRATEGIES[strategy](graph, _costs(graph, seed))
+        plan = STRATEGIES[strategy](graph, random_costs(graph, seed))
         check_plan(plan, graph)
         units = lowering.lower(graph, folded, plan.placements, _Unbuilt).units  # type: ignore[arg-type]
         computed = {i for u in units if isinstance(u, (DeviceUnit, HostUnit)) for i in u.layers}

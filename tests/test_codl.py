@@ -120,6 +120,22 @@ def test_a_chain_may_have_several_results(p: float, copied: bool) -> None:
     assert began < joined <= asked <= left <= ended
 
 
+@pytest.mark.parametrize("p", [0.25, 0.5])
+def test_layers_with_several_results_inside_a_chain(p: float) -> None:
+    """Both products of one pass over memory are read by later layers of the chain."""
+
+    def fn(w: Any, x: Any) -> Any:
+        a, b = jnp.exp(x) * w[0], jnp.exp(x) * w[1]
+        return jnp.pad(a, ((0, 0), (0, 0), (0, 3))) + jnp.pad(b, ((0, 0), (0, 0), (3, 0)))
+
+    w, x = [array(12), array(12, seed=1)], array(1, 8, 12, seed=2)
+    exe = build_on(Relay(StandIn(delay=2e-4)), fn, w, x, lambda g: _chained(g, p, "rows"))
+    assert exe.lowered is not None
+    (unit,) = exe.lowered.segments
+    assert any(len(g.outs) > 1 for g in unit.segment.program.groups)
+    assert error(np.asarray(exe.call([x])[0]), oracle(fn, w, x)) < 1e-5
+
+
 def test_chains_with_several_results_are_found() -> None:
     w, x = [array(256, 256), array(256, 512), array(256, 512)], array(1, 197, 256)
     graph = stages_of(block, w, x, weights=1)[1]

@@ -24,6 +24,7 @@ from xcoexec.lowering.executable import Executable
 from xcoexec.lowering.lower import Lowered
 from xcoexec.lowering.work_units import DeviceUnit, HostUnit
 
+from .oracle import oracles
 from .standin import StandIn
 from .support import array, build_on, error, given_back, oracle
 
@@ -327,6 +328,73 @@ def test_results_that_are_kept_and_others_that_are_not(relay: Relay, p: float) -
     want = oracle(heads, w, x)
     for _ in range(3):
         assert error(np.asarray(exe.call(x)[0]), want) < 1e-5
+
+
+def test_a_call_begins_behind_those_whose_results_it_keeps(relay: Relay) -> None:
+    """The device half's part of a concatenation does not wait for the host half's, which reads other rows. A call that
+    keeps the host half's begins behind that one nevertheless: the word of its start is an operand.
+    """
+
+    def fn(w: Any, x: Any) -> Any:
+        y = jnp.concatenate([jnp.tanh(x[1] @ w[0]), jnp.tanh(x[0] @ w[0])])
+        return jnp.tanh(y @ w[1])
+
+    def plan(graph: LayerGraph) -> Plan:
+        split = lambda y: y.kind == "concatenate" or y.index == len(graph.layers) - 1
+        place = lambda y: Placement(y.name, *(("split", 0.5, "rows") if split(y) else ("device", 0.0)))
+        return Plan("test", tuple(map(place, graph.layers)), graph.key)
+
+    w, x = [array(24, 24), array(24, 24, seed=1)], [array(8, 24, seed=2), array(8, 24, seed=3)]
+    exe = build_on(relay, fn, w, x, plan)
+    low = lowered_of(exe)
+    first, second = low.segments
+    assert {k.unit for k in second.kept.values()} == {first}
+    assert _waits(low, w, x, ("start", first), ("start", second))
+    want = oracle(fn, w, x)
+    for _ in range(3):
+        assert error(np.asarray(exe.call(x)[0]), want) < 1e-5
+
+
+def test_a_call_with_a_leader_ends_behind_the_leader(relay: Relay) -> None:
+    """It begins with the kernel that ends the leader, whose results nobody else needs to end it."""
+
+    def fn(w: Any, x: Any) -> Any:
+        y = jnp.tanh(x)
+        r = y.reshape(2, 60, 2, 3)
+        s, m = r.sum((1, 3)), r * r
+        return m.sum(1) * w[0], s, y
+
+    def plan(graph: LayerGraph) -> Plan:
+        last = len(graph.layers) - 1
+        whole = lambda y: y.index == last
+        place = lambda y: Placement(y.name, "host" if whole(y) else "split", 1 if whole(y) else 0.5, "items")
+        chained = lambda y: dataclasses.replace(place(y), chain=0 if whole(y) else 1)
+        return Plan("test", tuple(map(chained, graph.layers)), graph.key)
+
+    w, x = [array(3)], array(2, 12, 5, 6, seed=1)
+    exe = build_on(relay, fn, w, x, plan)
+    low = lowered_of(exe)
+    first, second = low.segments
+    assert second.leader is first and not second.joins
+    assert _waits(low, w, [x], ("join", first), ("join", second))
+    want = oracles(fn, w, x)
+    for _ in range(3):
+        assert all(error(np.asarray(y), z) < 1e-5 for y, z in zip(exe.call([x]), want, strict=True))
+
+
+def _waits(low: Lowered, w: Any, x: Any, *calls: tuple[str, HostUnit]) -> bool:
+    """Whether the data say that the second of two calls of handlers comes behind the first."""
+    (end, before), (later, unit) = calls
+    is_call = lambda e, what, u: (
+        e.params.get("target", "").endswith(f"_{what}") and e.params["segment"] == low.sites[u].address
+    )
+    behind: set[Any] = set()
+    for e in jax.make_jaxpr(lambda c, y: low(c, y))(low.arguments(w), x).eqns:
+        waits = any(not hasattr(v, "val") and v in behind for v in e.invars)
+        if is_call(e, later, unit):
+            return waits
+        behind.update(e.outvars if waits or is_call(e, end, before) else ())
+    raise AssertionError("there is no such call")
 
 
 def test_a_refused_launch_harms_nobody() -> None:

@@ -129,6 +129,31 @@ def test_streamed_weights(p: float, streamed: float, rows: int, pieces: int) -> 
     assert resident == pytest.approx(kept, rel=0.02) and resident < sum(w.nbytes for w in LAYERS)
 
 
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_rows_of_few_granules_with_streamed_weights(pieces: int) -> None:
+    """Pieces are of whole granules of the dimension that is divided: a grouped convolution's channels have larger
+    ones than its rows.
+    """
+
+    def fn(w: Any, x: Any) -> Any:
+        return jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=2
+        )
+
+    w, x = array(3, 3, 64, 64), array(1, 5, 4, 128, seed=1)
+
+    def plan(graph: LayerGraph) -> Plan:
+        (layer,) = graph.layers
+        assert layer.dims["channel"] > 5
+        found = Plan("test", (Placement(layer.name, "split", 0.2, "rows", streamed=0.8, pieces=pieces),), graph.key)
+        check_plan(found, graph)
+        return found
+
+    exe = build_on(Relay(StandIn()), fn, w, x, plan)
+    assert exe.lowered is not None and len(exe.lowered.fetches) == pieces
+    assert error(np.asarray(exe.call([x])[0]), oracle(fn, w, x)) < 1e-5
+
+
 @pytest.mark.parametrize("p, streamed", [(0.0, 1.0), (0.5, 0.5)])
 def test_streamed_weights_are_on_the_timeline(p: float, streamed: float) -> None:
     x = array(1, 160)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 
@@ -62,6 +63,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[Any], Any], float]] = {  # 
     "windows": (lambda w, x: conv(w, jnp.tanh(x), 2), lambda y: y[:, -1], 1 / 12),
     "the result itself": (mlp, lambda y: y[:, 4:5], 1 / 12),
     "another reader": (two, lambda y: jnp.concatenate([y[:, :1], y[:, -1:]], 1), 1.0),
+    "nothing of a branch": (lambda w, x: jnp.concatenate([mlp(w, x), x], 1), lambda y: y[:, 12:], 0.0),
     "most of it": (mlp, lambda y: y[:, 1:], 1.0),
     "all of it too": (mlp, lambda y: (y[:, :1] * 2, y), 1.0),
 }
@@ -93,6 +95,18 @@ def test_it_takes_no_longer_than_the_program_is() -> None:
         return sum(jnp.sin(x)[i] for i in range(150))
 
     assert error(run_host(fn, array(256))[0], oracle(fn, array(256))) < TOLERANCE
+
+
+def test_padding_is_no_part() -> None:
+    """Of a convolution whose first results lie in the padding: XLA:CPU takes 1x1 windows over one pixel with negative
+    padding for a product.
+    """
+    dims = ("NHWC", "HWIO", "NHWC")
+    fn = lambda w, x: lax.conv_general_dilated(x, w, (1, 1), ((1, 0), (0, 0)), dimension_numbers=dims)[:, :1, :1]
+    w, x = array(1, 1, 4, 8), array(1, 4, 4, 4)
+    for strategy in ("host", "device"):
+        fast = xcoexec.jit(fn, strategy=strategy, strict=True).bind(w)
+        assert not np.asarray(fast(x)).any()
 
 
 @pytest.mark.parametrize("strategy", ["auto", "host", "device"])

@@ -86,7 +86,20 @@ def test_convolution(data: st.DataObject) -> None:
     if shape[axis] <= unit:
         return
     at = unit * draw(st.integers(1, shape[axis] // unit - 1))
-    halves_make_the_whole(fn, ((w, b), x), axis, at, weights=1)
+    reach = (padding[axis - 1][0], (window - 1) * dilation + 1, stride) if axis in (1, 2) else (0, 1, 1)
+    _parts_or_padding(fn, ((w, b), x), axis, at, *reach)
+
+
+def _parts_or_padding(fn: Any, args: Any, axis: int, at: int, low: int, reach: int, stride: int) -> None:
+    """Two parts make the whole; where one of them reads padding alone there are none. `reach`: of a window, in rows."""
+    size, end = args[-1].shape[axis], jax.eval_shape(fn, *args).shape[axis]
+    rows = stride > 1 or reach > 1 or low > 0
+    reads = lambda a, b: not rows or max(0, a * stride - low) < min(size, (b - 1) * stride - low + reach)
+    if reads(0, at) and reads(at, end):
+        halves_make_the_whole(fn, args, axis, at, weights=len(args) - 1)
+    else:
+        with pytest.raises(SplitError, match="padding"):
+            halves_make_the_whole(fn, args, axis, at, weights=len(args) - 1)
 
 
 @settings(max_examples=40, deadline=None)
@@ -110,13 +123,7 @@ def test_pooling(data: st.DataObject) -> None:
     if shape[axis] < 2:
         return
     at = draw(st.integers(1, shape[axis] - 1))
-    low, reach, steps = (0, 1, 1) if axis in (0, 3) else (pad, window, stride)
-    reads = lambda a, b: max(0, a * steps - low) < min(x.shape[axis], (b - 1) * steps - low + reach)
-    if reads(0, at) and reads(at, shape[axis]):  # neither range lies in the padding alone
-        halves_make_the_whole(fn, (x,), axis, at)
-    else:
-        with pytest.raises(SplitError, match="padding"):
-            halves_make_the_whole(fn, (x,), axis, at)
+    _parts_or_padding(fn, (x,), axis, at, *((0, 1, 1) if axis in (0, 3) else (pad, window, stride)))
 
 
 LAYERS = {
@@ -185,6 +192,9 @@ def test_negative_cases_explain_themselves() -> None:
             array(3, 3, 4, 6),
         )
         split(up.ops, 1, 0, 2)
+    turns = lambda x: lax.scan(lambda c, a: (jnp.tanh(c + a), c), x[0], x)[1] @ x
+    with pytest.raises(SplitError, match="2 results"):  # of which the first one is not read
+        split([op for y in stages_of(turns, array(4, 4))[1].layers for op in y.ops], 1, 0, 2)
     with pytest.raises(SplitError, match=r"whole and in part|two different parts"):
         split(
             [op for x in stages_of(lambda a: jnp.tanh(a) @ jnp.tanh(a), array(4, 4))[1].layers for op in x.ops], 1, 0, 2

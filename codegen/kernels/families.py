@@ -40,23 +40,38 @@ def rule_of(op: Op) -> Rule | None:
 
 def lower_group(ctx: Context, group: Group) -> None:
     """Appends the steps of one group. A kernel that cannot write into a part of a concatenation or inside a border
-    writes beside it, and a copy brings the result there. Raises `Unsupported`, with the operation's name, for what
-    kernels cannot express.
+    writes beside it, and a copy brings the result there. Operations that no kernel takes together (a part of a layer
+    may have one channel) are computed one by one. Raises `Unsupported`, with the operation's name, for what kernels
+    cannot express.
     """
-    before = ctx.mark()
-    try:
-        _lower(ctx, group)
-    except Unsupported:
-        ctx.back(before)
-        strided = {v: place for v in group.outs if not (place := ctx.output(v)).dense}
-        if not strided:
-            raise
-        for v in strided:
-            ctx.place(v, ctx.scratch(v.shape))
-        _lower(ctx, group)
-        for v, place in strided.items():
-            elementwise.copy(ctx, ctx.storage(v), place)
-            ctx.place(v, place)
+    *first, last = (_lower, _beside, _one_by_one) if group.tail else (_lower, _beside)
+    for way in first:
+        before = ctx.mark()
+        try:
+            return way(ctx, group)
+        except Unsupported:
+            ctx.back(before)
+    return last(ctx, group)
+
+
+def _beside(ctx: Context, group: Group) -> None:
+    """The steps of a group whose results lie beside their places, and copies that bring them there."""
+    strided = {v: place for v in group.outs if not (place := ctx.output(v)).dense}
+    for v in strided:
+        ctx.place(v, ctx.scratch(v.shape))
+    _lower(ctx, group)
+    for v, place in strided.items():
+        elementwise.copy(ctx, ctx.storage(v), place)
+        ctx.place(v, place)
+
+
+def _one_by_one(ctx: Context, group: Group) -> None:
+    """The steps of each operation of a group by itself."""
+    for op in group.ops:
+        for v in op.outs:
+            if v not in group.outs:
+                ctx.place(v, ctx.scratch(v.shape))
+        lower_group(ctx, Group.of(op))
 
 
 def _lower(ctx: Context, group: Group) -> None:

@@ -207,9 +207,9 @@ def begin(frame, site, relay, faults, stream, leader):
 
 @native(1)
 def start(frame):
-    """Operands: the segment's inputs, or what of them is not on the host yet. Result: a word that nobody reads. Takes
-    the site; another execution waits here until it is joined. Operands that go with another site's results wait for
-    those: nothing lies between this and that join.
+    """Operands: the segment's inputs, or what of them is not on the host yet; then the words of starts that come before
+    this one, which nobody reads. Result: a word. Takes the site; another execution waits here until it is joined.
+    Operands that go with another site's results wait for those: nothing lies between this and that join.
     """
     if registering(frame):
         return 0
@@ -277,8 +277,8 @@ def bring(site, relay, row, out, part, stream):
 
 @native(1)
 def join(frame):
-    """Operands: the segment's inputs, then the device half's part of each result that has one, and start's word. Gives
-    the site free.
+    """Operands: the segment's inputs, then the device half's part of each result that has one; then what has to come
+    before, which nobody reads: start's word among it. Gives the site free.
     """
     if registering(frame):
         return 0

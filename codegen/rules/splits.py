@@ -39,13 +39,15 @@ def elementwise(op: Op, axis: int, start: int, stop: int) -> Need:
 def _rows(
     axis: int, start: int, stop: int, size: int, window: int, stride: int, dilation: int, lo: int
 ) -> tuple[Request, tuple[int, int]]:
-    """Input rows `S*(n-1)+F` that output rows start:stop read, and the padding that is left around them."""
+    """Input rows `S*(n-1)+F` that output rows start:stop read, and the padding that is left around them. Raises
+    `Indivisible` where they read padding alone: a row to stand on would need negative padding, with which XLA:CPU
+    computes other results (1x1 windows over one pixel).
+    """
     first = start * stride - lo
     last = (stop - 1) * stride - lo + (window - 1) * dilation + 1
     a, b = min(max(first, 0), size), min(max(last, 0), size)
-    if b <= a:  # a part that sees padding only still needs one row to stand on
-        a = min(a, size - 1)
-        b = a + 1
+    if b <= a:
+        raise Indivisible(f"{start}:{stop} of its results read padding alone; this range cannot be split off.")
     return (axis, a, b), (a - first, last - b)
 
 
@@ -53,7 +55,7 @@ def convolution(op: Op, axis: int, start: int, stop: int) -> Need:
     """Along the batch the same images, along channels their weights, along rows what their windows read.
 
     Raises `Indivisible` for batch groups but along channels, for channels that cut a group, and for rows of a
-    transposed convolution.
+    transposed convolution or of padding alone.
     """
     conv = geometry(op)
     if axis == conv.result[1]:
@@ -89,7 +91,7 @@ def _channels(op: Op, conv: Convolution, start: int, stop: int) -> Need:
 def window(op: Op, axis: int, start: int, stop: int) -> Need:
     """The elements along `axis` that the windows of the range read, with the padding that is left around them.
 
-    Raises `Indivisible` for a window with base dilation, and where the part would need negative padding.
+    Raises `Indivisible` for a window with base dilation, and for a part that reads padding alone.
     """
     p = op.params
     if p["base_dilation"][axis] != 1:
@@ -105,8 +107,6 @@ def window(op: Op, axis: int, start: int, stop: int) -> Need:
         p["window_dilation"][axis],
         p["padding"][axis][0],
     )
-    if any(q < 0 for q in pad):
-        raise Indivisible(f"{op.prim}: the part would need negative padding {pad}; this range cannot be split off.")
     return Need((rows,), {"padding": tuple(pad if i == axis else q for i, q in enumerate(p["padding"]))})
 
 

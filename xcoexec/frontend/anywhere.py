@@ -14,6 +14,8 @@ from ..codegen.rules.columns import is_column_reduction
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction
 
+PICK = ("max", "min")  # of reductions: their results are elements
+
 _Makers: TypeAlias = Mapping[Value, Op]
 _Readers: TypeAlias = Mapping[Value, Sequence[Op]]
 
@@ -23,6 +25,7 @@ def anywhere(
 ) -> set[Op]:
     """The operations of a program that may be computed in any pass. `floating`: its `constant_broadcasts`."""
     soft = {op for op in ops if is_simple(op)} - _of_rows(ops, floating, readers)
+    soft -= _compared(ops, makers)
     soft -= _tails(ops, soft, floating, makers, readers, outputs)
     return soft - _turned(ops, soft, floating, readers)
 
@@ -66,6 +69,21 @@ def _of_rows(ops: Sequence[Op], floating: set[Op], readers: _Readers) -> set[Op]
         if is_simple(op) and op not in floating and who and all(r in found for r in who):
             found.add(op)
     return found
+
+
+def _compared(ops: Sequence[Op], makers: _Makers) -> set[Op]:
+    """What makes the elements that are compared with the greatest or least of them, as gradients of these do: computed
+    twice, by kernels and by XLA, the two may differ in a last bit, and no element would be the greatest.
+    """
+
+    def reduced(v: Value) -> Value | None:
+        while (op := makers.get(v)) is not None and is_moving(op) and op.value_ins:
+            v = op.value_ins[0]
+        return op.value_ins[0] if op is not None and primitive(op).combine in PICK and op.value_ins else None
+
+    pairs = [op.value_ins for op in ops if op.prim in ("eq", "ne")]
+    picked = {u for pair in pairs for u in map(reduced, pair) if u is not None and kind(u.dtype) == "f"}
+    return {makers[u] for u in picked if u in makers}
 
 
 def _tails(

@@ -22,7 +22,7 @@ from ..compat import bind, uncommitted
 from .one_hot import by_choice
 from .only_read import only_read
 from .requantise import by_reciprocals, scales_of_sums
-from .simplify import bit_by_bit, in_f64, live, simplified, typed, wide
+from .simplify import bit_by_bit, in_f64, simplified, typed, wide
 from .trace import Traced
 
 Array = np.ndarray
@@ -206,7 +206,7 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
     ops = _fold_affine(ops, bound, outputs)
     ops = by_reciprocals(_merge_affine(ops, bound, outputs), bound.known, bound.define)
     ops = by_choice(ops, bound.known, bound.define)
-    ops = only_read(live(ops, outputs), outputs, bound.known)
+    ops = only_read(ops, outputs, bound.known)
     index, prologue = tuple(sorted(chosen)), tuple(bound.prologue)
     closed = tuple((v, uncommitted(x)) for v, x in traced.consts)
     return Folded(inputs, order, weights, index, closed, prologue, tuple(ops), outputs, traced.weak)

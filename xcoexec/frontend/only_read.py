@@ -21,12 +21,15 @@ LARGEST = 0.5  # share of an axis up to which computing it alone is worth that i
 
 
 def only_read(ops: Sequence[Op], outputs: Collection[Value | Literal], known: Collection[Value]) -> list[Op]:
-    """Operations in order; those of whose results slices alone are read compute what these take. `known`: values that
-    are known at bind, which are not cut for products: they may be read as they are stored.
+    """Operations in order, without those that nobody needs; those of whose results slices alone are read compute what
+    these take. `known`: values that are known at bind, which are not cut for products: they may be read as they are
+    stored.
     """
     todo, kept = list(ops), _Kept(outputs)
     while todo:
         op = todo.pop()
+        if not kept.needs(op):
+            continue
         cuts = kept.readers(op)
         if not all(r.prim == "slice" and r.out.shape and r.out.size for r in cuts):
             cuts = []
@@ -56,6 +59,10 @@ class _Kept:
         self.now[op] = op
         for v in dict.fromkeys(op.reads):
             self._readers.setdefault(v, []).append(op)
+
+    def needs(self, op: Op) -> bool:
+        """Whether somebody reads what an operation makes, or it does more than that."""
+        return bool(primitive(op).effect) or any(v in self._outputs or self._readers.get(v) for v in op.outs)
 
     def readers(self, op: Op) -> list[Op]:
         """Who reads the only result of an operation; none where it has several, or where it is a result of them all."""

@@ -69,10 +69,22 @@ class Halves:
 
     def __init__(self, env: dict[Value, jax.Array]):
         self.env = env
+        self.fused: set[Value] = set()  # made by XLA, in types that it rounds to only where it has to
 
     def get(self, v: Value) -> jax.Array:
         """The array of a value, of its shape and type."""
         return self.env[v]
+
+    def rounded(self, v: Value) -> jax.Array:
+        """The array of a value that a host unit reads, rounded to its type for the device half too: XLA computes on
+        with more bits (`xla_allow_excess_precision`), and halves that compare a maximum with its operands, as
+        gradients do, have to have the same numbers.
+        """
+        x = self.get(v)
+        if v in self.fused:
+            x = self.env[v] = lax.optimization_barrier(x)
+            self.fused.discard(v)
+        return x
 
     def result(self, v: Value | Literal, weak: bool) -> jax.Array:
         """A result of the function; `weak`: of weak type."""
@@ -102,6 +114,7 @@ class Halves:
         env = {v: self.window(v, unit.windows) for v in external(unit.ops)}
         run_ops(unit.ops, env)
         self.env.update((v, env[v]) for v in made)
+        self.fused.update(v for v in made if kind(v.dtype) == "f" and v.nbytes < 4 * v.size)
 
 
 class Synchronous(Halves):
@@ -126,6 +139,8 @@ class Synchronous(Halves):
         if not _executables_hold():
             _for_good.append(segment)
         results = [jax.ShapeDtypeStruct(v.shape, _edge(segment, v)) for v in program.outputs]
+        for v in map(unit.source, program.inputs):
+            self.rounded(v)
         args = [self.window(v, unit.windows).astype(_edge(segment, v)) for v in program.inputs]
         operands = [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]]
         outs = ffi_call(TARGET, results, segment, operands, self._in_place(unit))
@@ -150,13 +165,16 @@ class Synchronous(Halves):
                 self.env[join.out] = lax.concatenate([self.env[p] for p in join.parts], join.axis)
 
 
-def started(site: Site, args: Sequence[jax.Array], arrays: Sequence[jax.Array]) -> tuple[list[jax.Array], jax.Array]:
+def started(
+    site: Site, args: Sequence[jax.Array], arrays: Sequence[jax.Array], words: Sequence[jax.Array] = ()
+) -> tuple[list[jax.Array], jax.Array]:
     """Starts a host call with the operands `args`: `arrays` for who is to read them behind the start, and a word that
-    stands for it.
+    stands for it. `words`: those of the starts that it has to come behind.
 
     The start returns no operand in its own buffer: XLA would copy an argument of the caller's for that.
     """
-    word = host_call(f"{TARGET}_start", [jax.ShapeDtypeStruct((1,), np.float32)], site.address, args, False, site)[0]
+    result = [jax.ShapeDtypeStruct((1,), np.float32)]
+    word = host_call(f"{TARGET}_start", result, site.address, [*args, *words], False, site)[0]
     *behind, word = lax.optimization_barrier((*arrays, word))
     return behind, word
 
@@ -164,13 +182,14 @@ def started(site: Site, args: Sequence[jax.Array], arrays: Sequence[jax.Array]) 
 @dataclasses.dataclass(eq=False)
 class _Pending:
     """A host unit that runs: its operands (alive until the join), the word of its start, and the last device result
-    since.
+    since. `led`: a result of its leader's join, with which it really begins.
     """
 
     unit: HostUnit
     operands: list[jax.Array]
     word: jax.Array
     after: jax.Array | None = None
+    led: jax.Array | None = None
 
 
 class _Stream:
@@ -232,6 +251,7 @@ class Asynchronous(Halves):
         if first is not None:  # the first ones begin with the call
             env[first] = self.stream.more(env[first])
         self.pending: dict[Value, _Pending] = {}
+        self.words: dict[HostUnit, jax.Array] = {}
         self.led: set[HostUnit] = set()  # units that are joined once another one has begun
 
     def run(self, units: Sequence[Unit]) -> None:
@@ -249,14 +269,18 @@ class Asynchronous(Halves):
         """Starts the unit, once its operands are there; nobody waits for it yet."""
         program = unit.segment.program
         sources = [*map(unit.source, program.inputs)]
-        arrays = [self.get(s) for s in sources]
+        arrays = [*map(self.rounded, sources)]
         args = [x.astype(_carried(s)) for s, x in zip(sources, arrays, strict=True)]
-        behind, word = started(self.sites[unit], args, arrays)
+        makers = dict.fromkeys(k.unit for k in unit.kept.values())
+        behind, word = started(self.sites[unit], args, arrays, [self.words[m] for m in makers])
+        self.words[unit] = word
         self.env.update(zip(sources, behind, strict=True))
         rest = _Pending(unit, args, word)
         self.pending.update((v, rest) for v in ([j.parts[1] for j in unit.joins] or program.outputs))
         if unit.leader is not None:
-            self._join(self.pending[unit.leader.joins[0].parts[1]])
+            first = unit.leader.joins[0]
+            self._join(self.pending[first.parts[1]])
+            rest.led = self.env[first.out]
 
     def device(self, unit: DeviceUnit) -> None:
         """Runs a device unit, with its streamed weights; a host unit that makes the rest of its result is joined."""
@@ -283,14 +307,11 @@ class Asynchronous(Halves):
         behind = [self.env[j.parts[1]].astype(_carried(j.out)) for j in unit.joins]
         if not behind and rest.after is not None:
             behind = [rest.after]
-        outs = host_call(
-            f"{TARGET}_join",
-            results,
-            self.sites[unit].address,
-            [*rest.operands, *behind, rest.word],
-            False,
-            self.sites[unit],
-        )
+        if rest.led is not None:
+            behind.append(rest.led)
+        site = self.sites[unit]
+        operands = [*rest.operands, *behind, rest.word]
+        outs = host_call(f"{TARGET}_join", results, site.address, operands, False, site)
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(outputs, outs, strict=True))
         self.pending = {v: p for v, p in self.pending.items() if p is not rest}
 

@@ -232,7 +232,7 @@ def lower(
             continue
         if 0 < at < size or 0 < resident < size or (size and resident == 0 and place.pieces > 1):
             axes = {v: axis for v, axis in chain_results(graph, layers, place.dim).items() if axis is not None}
-            plan.divided(layers, axes, at, resident, place.pieces)
+            plan.divided(layers, axes, at, resident, place.pieces, last.dims.get(place.dim, 1))
             continue
         for layer in layers:
             if place.half == HOST or (place.half == SPLIT and at == size):

@@ -124,19 +124,18 @@ class Units:
         self.flush()
         self.units.append(DeviceUnit(layer.ops, (layer.index,), streamed=self._large(layer.ops) if streamed else ()))
 
-    def divided(self, layers: Sequence[Layer], axes: Mapping[Value, int], at: int, resident: int, pieces: int) -> None:
+    def divided(
+        self, layers: Sequence[Layer], axes: Mapping[Value, int], at: int, resident: int, pieces: int, granule: int
+    ) -> None:
         """A chain whose results are divided, each along its axis in `axes`: up to index `at` the host half's, up to
-        `resident` the device half's from resident weights, then from streamed ones in `pieces` (of one result). Each
-        computes what its parts need, on its own. Raises `SplitError` where it has no such parts.
+        `resident` the device half's from resident weights, then from streamed ones in `pieces` (of one result, each of
+        whole granules). Each computes what its parts need, on its own. Raises `SplitError` where it has no such parts.
         """
         ops, out = [op for layer in layers for op in layer.ops], layers[-1].out
         axis = axes[out]
         self.flush()
-        granule = layers[-1].dims.get("channel", 1)
-        cuts = [
-            at,
-            *(resident + (out.shape[axis] - resident) * i // (pieces * granule) * granule for i in range(pieces + 1)),
-        ]
+        blocks = (out.shape[axis] - resident) // granule
+        cuts = [at, *(resident + blocks * i // pieces * granule for i in range(pieces)), out.shape[axis]]
         found = [self._part(ops, axes, a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
         rest = found[0][1] if len(found) == 1 else {out: Value(_part_shape(out, axis, at), out.dtype)}
         if at > 0:

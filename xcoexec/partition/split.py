@@ -52,8 +52,14 @@ class Part:
             cuts = [op for op in mine if op.prim == "slice" and self.origin[op].prim != "slice"]
             rest = tuple(op for op in mine if op not in cuts)
             anchor = next((op for op in rest if self.origin[op] is layer.anchor), None)
-            out.append((*map(Group.of, cuts), *((Group(rest, anchor or rest[0]),) if rest else ())))
+            also = self._also(layer, rest)
+            out.append((*map(Group.of, cuts), *((Group(rest, anchor or rest[0], also),) if rest else ())))
         return tuple(out)
+
+    def _also(self, layer: Group, ops: Sequence[Op]) -> tuple[Value, ...]:
+        """What operations of a layer's part make beside the last one's result, and others of the part read."""
+        read = {v for op in self.ops if op not in ops for v in op.value_ins}
+        return tuple(op.out for op in ops[:-1] if self.origin[op].out in layer.outs and op.out in read)
 
 
 def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
@@ -74,12 +80,9 @@ def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
 
 def split_all(ops: Sequence[Op], wanted: Mapping[Value, Request | None]) -> tuple[Part, Mapping[Value, Value]]:
     """The part of operations that computes a range (None: all) of each of several of their results, and what stands for
-    these; its `out` is the last one's. Raises `SplitError` as `split`, for an operation with several results, and where
-    another wanted result needs more of one than its own range.
+    these; its `out` is the last one's. Raises `SplitError` as `split`, and where another wanted result needs more of
+    one than its own range.
     """
-    several = next((op for op in ops if len(op.outs) != 1), None)
-    if several is not None:
-        raise SplitError(f"{several.prim} has {len(several.outs)} results; only operations with one can be split.")
     work = _split(tuple(dict.fromkeys(ops)), wanted)
     more = next((v for v, request in wanted.items() if work.requests[v] != request), None)
     if more is not None:
@@ -95,8 +98,6 @@ def split_sums(layers: Sequence[Group], sums: Sums, start: int, stop: int) -> Pa
     `split`.
     """
     ops = dict.fromkeys((*(op for x in layers[:-1] for op in x.ops), *sums.before, sums.anchor))
-    if any(len(op.outs) != 1 for op in ops):
-        raise SplitError("an operation has several results; only operations with one can be split.")
     need = Need(tuple(sums.requests(start, stop)[v] for v in sums.operands))
     work = _split(tuple(ops), {sums.anchor.out: None}, {sums.anchor: need})
     return Part(tuple(work.origin), tuple(work.slices.values()), work.new[sums.anchor.out], work.origin)
@@ -110,8 +111,8 @@ def _split(ops: Sequence[Op], wanted: Mapping[Value, Request | None], given: Map
     requests: dict[Value, Request | None] = dict(wanted)
     needs: dict[Op, Need] = {}
     for op in reversed(ops):
-        if op.out in requests:
-            needs[op] = given[op] if given and op in given else _need(op, requests[op.out])
+        if any(v in requests for v in op.outs):
+            needs[op] = given[op] if given and op in given else _need(op, requests)
             _record(op, needs[op], requests, made)
     work = _Work(requests, made)
     for op, need in reversed(needs.items()):
@@ -204,13 +205,12 @@ def parts_needed(ops: Sequence[Op], wanted: Mapping[Value, Request]) -> dict[Val
     requests: dict[Value, Request | None] = dict(wanted)
     made = {v: op for op in ops for v in op.outs}
     for op in reversed(tuple(dict.fromkeys(ops))):
-        if op.out not in requests:
+        if not any(v in requests for v in op.outs):
             continue
         try:
-            _record(op, _need(op, requests[op.out]), requests, made)
+            _record(op, _need(op, requests), requests, made)
         except SplitError:
-            del requests[op.out]
-            break
+            return {v: request for v, request in requests.items() if v not in op.outs}
     return requests
 
 
@@ -228,11 +228,12 @@ def _part_shape(shape: tuple[int, ...], request: Request | None) -> tuple[int, .
     return (*shape[:axis], stop - start, *shape[axis + 1 :])
 
 
-def _need(op: Op, request: Request | None) -> Need:
+def _need(op: Op, requests: Mapping[Value, Request | None]) -> Need:
+    if len(op.outs) != 1:
+        raise SplitError(f"{op.prim} has {len(op.outs)} results; only operations with one can be split.")
+    request = requests[op.out]
     if request is None:
         return Need((None,) * len(op.ins))
-    if len(op.outs) != 1:
-        raise SplitError(f"{op.prim} has {len(op.outs)} results; only layers with one can be split.")
     rule = primitive(op).split
     if rule is None:
         known = ", ".join(sorted(p.name for p in PRIMITIVES.values() if p.split and not p.vector))
@@ -257,11 +258,13 @@ def granules(group: Group) -> dict[str, int]:
         if axis is None or out.size == 0:
             continue
         granule = conv.granule if conv is not None and dim == "channel" else 1
-        if out.shape[axis] < 2 * granule:
+        size = out.shape[axis]
+        if size < 2 * granule:
             continue
-        try:
-            split(group.ops, axis, 0, granule)
-            split(group.ops, axis, granule, out.shape[axis])
+        last = (size - 1) // granule * granule
+        try:  # where the first and the last block can be split off, those between them can
+            for start, stop in ((0, granule), (granule, size), (last, size)):
+                split(group.ops, axis, start, stop)
         except SplitError:
             continue
         found[dim] = granule

@@ -1,0 +1,177 @@
+"""Random networks by random plans on a device without hardware, against float64 NumPy.
+
+A seed is a network (see `networks`) and a plan of it: each layer on a half, divided along one of its dimensions at any
+index, or in a chain with its neighbours; what crosses does so by kernels or copies, weights are resident or streamed, a
+call is one program or several. One in four plans is a strategy's, for random costs. What raises, and what is wrong, is
+said with its seed.
+
+    python -m tests.outside.plans --plans 500 --seconds 3600 --seed 0
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.devices import null
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.geometry import axis_of
+from xcoexec.ir.layers import Layer, LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
+from xcoexec.ir.validate import check_plan
+from xcoexec.ir.words import DEVICE, DIMS, HOST, SPLIT, SUMS
+from xcoexec.lowering.executable import executable
+from xcoexec.lowering.lower import lower
+from xcoexec.partition.split import split
+from xcoexec.planning.chain_shares import Chains
+from xcoexec.planning.strategies import BOUNDED, STRATEGIES
+
+from ..oracle import oracles
+from ..standin import StandIn
+from ..support import stages_of
+from .networks import Network, allowed_for, network, worst
+
+LONGEST = 6  # layers of a chain
+
+
+def random_costs(graph: LayerGraph, seed: int) -> Costs:
+    """Seconds about as the work is, but for luck: by layer a few times more or less, and more on one half."""
+    rng = random.Random(seed)
+    luck, ratio = rng.choice((1.5, 3.0, 10.0)), 10 ** rng.uniform(-0.5, 0.5)
+    seconds = lambda factor: lambda x: factor * (1e-6 + 1e-10 * x.flops) * luck ** rng.uniform(-1, 1)
+    ways = {"sync": 10 ** rng.uniform(-8, -5), "copy_rate": 10 ** rng.uniform(9, 12)}
+    return null.costs(graph, seconds(ratio), seconds(1.0), **ways)
+
+
+class _Draw:
+    """Random placements for the layers of a graph, from the first to the last."""
+
+    def __init__(self, graph: LayerGraph, rng: random.Random):
+        self.graph, self.rng, self.chains, self.count = graph, rng, Chains(graph), 0
+
+    def plan(self) -> Plan:
+        places: list[Placement] = []
+        while len(places) < len(self.graph.layers):
+            first = len(places)
+            chain = self._chain(first) if self.rng.random() < 1 / 3 else []
+            places += chain or [self._alone(self.graph.layers[first])]
+        return Plan("random", tuple(places), programs=self.rng.choice((1, 1, 2, 3)))
+
+    def _share(self) -> float:
+        return self.rng.choice((0.0, 1.0, 0.5, 0.03, 0.97, self.rng.random(), self.rng.random()))
+
+    def _ways(self) -> dict[str, Any]:
+        return {"reads": self.rng.choice(("mapped", "copy")), "writes": self.rng.choice(("mapped", "copy"))}
+
+    def _alone(self, x: Layer) -> Placement:
+        half = self.rng.choice((DEVICE, HOST, SPLIT, SPLIT)) if not x.host_error else DEVICE
+        dims = [d for d in x.dims if axis_of(x.group, d) is not None] + [SUMS] * (x.sums is not None)
+        if half == DEVICE or (half == SPLIT and not dims):
+            return Placement(x.name, DEVICE, 0.0)
+        if half == HOST:
+            return Placement(x.name, HOST, 1.0, **self._ways())
+        dim, share = self.rng.choice(dims), self._share()
+        if dim == SUMS or self.rng.random() < 0.8:
+            return Placement(x.name, SPLIT, share, dim, **self._ways())
+        streamed, pieces = self.rng.random() * (1 - share), self.rng.randint(1, 3)
+        return Placement(x.name, SPLIT, share, dim, streamed=streamed, pieces=pieces, **self._ways())
+
+    def _chain(self, first: int) -> list[Placement]:
+        """A chain that begins with a layer, as long as one can be; none where there is none."""
+        for last in range(min(first + self.rng.randint(2, LONGEST), len(self.graph.layers)), first + 1, -1):
+            layers = self.graph.layers[first:last]
+            cuts = [] if any(x.host_error for x in layers) else [*self._cuts(first, last)]
+            if cuts:
+                dim, share = self.rng.choice(cuts)
+                self.count += 1
+                ways = self._ways()
+                return [Placement(x.name, SPLIT, share, dim, chain=self.count, **ways) for x in layers]
+        return []
+
+    def _cuts(self, first: int, last: int) -> Iterator[tuple[str, float]]:
+        """(dimension, share) by which layers `first:last` can be divided: one share of each dimension."""
+        layer = self.graph.layers[last - 1]
+        for dim in (*DIMS, SUMS):
+            divides = dim == SUMS or (dim in layer.dims and axis_of(layer.group, dim) is not None)
+            if not divides or self.chains.results(first, last, dim) is None:
+                continue
+            grain, size = self.chains.grain(first, last, dim), layer.extent(dim)
+            if grain is None or grain >= size:
+                continue
+            at = self.rng.choice(range(grain, size, grain))
+            if self.chains.needed(first, last, dim, at) is not None:
+                yield dim, at / size
+
+
+def plan_of(graph: LayerGraph, seed: int) -> Plan:
+    """The plan of a seed."""
+    rng = random.Random(f"plan {seed}")
+    if rng.random() < 0.75:
+        return _Draw(graph, rng).plan()
+    return STRATEGIES[rng.choice(sorted(STRATEGIES.keys() - BOUNDED))](graph, random_costs(graph, seed))
+
+
+def computed(net: Network, seed: int, relay: Relay | None) -> tuple[Sequence[np.ndarray], ...] | str:
+    """The results of two calls between which there was another one; or why the network is none of ours."""
+    folded, graph = stages_of(net.fn, net.weights, net.x, weights=0 if net.given else 1)
+    if len(graph.program.outputs) != len(jax.eval_shape(net.fn, net.weights, net.x)):
+        return "results that are arguments, or known beforehand"
+    plan = plan_of(graph, seed)
+    check_plan(plan, graph)
+    lowered = lower(graph, folded, plan.placements, lambda p: host.build(p, 1 + seed % 2, cut=split), relay)
+    known = [] if net.given else jax.tree_util.tree_leaves(net.weights)
+    exe = executable(plan, lowered, known, ())
+    inputs = [jax.numpy.asarray(x) for x in ([*net.weights, net.x] if net.given else [net.x])]
+    first = [*map(np.array, exe.call(inputs))]
+    jax.block_until_ready(exe.call([x * 0 for x in inputs]))
+    return first, [*map(np.array, exe.call(inputs))]
+
+
+def check(seed: int, relay: Relay | None) -> str:
+    """ "": the plan of a seed computes its network; "-...": there is nothing to plan; else what is wrong with it."""
+    net = network(seed)
+    try:
+        got = computed(net, seed, relay)
+        if isinstance(got, str):
+            return f"- {got}"
+        want = oracles(net.fn, net.weights, net.x)
+        most = max(worst(y, want) for y in got)
+        right = most <= allowed_for(net, want, most)
+    except Exception:
+        return f"{net.text}\n{traceback.format_exc(limit=-6)}"
+    return "" if right else f"{net.text}: {most} of the largest result"
+
+
+def main(argv: list[str] | None = None) -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--plans", type=int, default=500)
+    p.add_argument("--seconds", type=float, default=float("inf"))
+    p.add_argument("--seed", type=int, default=0, help="of the first plan")
+    p.add_argument("--cpu", action="store_true", help="both halves are the CPU: there is no device")
+    args = p.parse_args(argv)
+    relay = None if args.cpu else Relay(StandIn(delay=2e-5))
+    end, count = time.monotonic() + args.seconds, {"right": 0, "nothing to plan": 0, "wrong": 0}
+    for seed in range(args.seed, args.seed + args.plans):
+        if time.monotonic() > end:
+            break
+        found = check(seed, relay)
+        count["right" if not found else "nothing to plan" if found.startswith("- ") else "wrong"] += 1
+        if found:
+            print(f"seed {seed}: {found}", flush=True)
+    print(count)
+    return int(count["wrong"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
