@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ..program import Group, Op, Unsupported
 from ..rules.columns import columns
-from ..rules.primitives import primitive
+from ..rules.primitives import is_reduction, primitive
 from ..rules.rows import recognise
 from ..rules.sums import summed
 from ..segment.context import Context
@@ -40,11 +40,12 @@ def rule_of(op: Op) -> Rule | None:
 
 def lower_group(ctx: Context, group: Group) -> None:
     """Appends the steps of one group. A kernel that cannot write into a part of a concatenation or inside a border
-    writes beside it, and a copy brings the result there. Operations that no kernel takes together (a part of a layer
-    may have one channel) are computed one by one. Raises `Unsupported`, with the operation's name, for what kernels
-    cannot express.
+    writes beside it, and a copy brings the result there. Reductions that no kernel takes with what they read (a part of
+    a layer may have one channel) are computed operation by operation. Raises `Unsupported`, with the operation's name,
+    for what kernels cannot express.
     """
-    *first, last = (_lower, _beside, _one_by_one) if group.tail else (_lower, _beside)
+    several = group.tail and any(map(is_reduction, group.ops))
+    *first, last = (_lower, _beside, _one_by_one) if several else (_lower, _beside)
     for way in first:
         before = ctx.mark()
         try:

@@ -1,4 +1,4 @@
-"""Random networks by random plans on a device without hardware, against float64 NumPy.
+"""Random networks by random plans, on a device without hardware, on the CPU alone or on a GPU, against float64 NumPy.
 
 A seed is a network (see `networks`) and a plan of it: each layer on a half, divided along one of its dimensions at any
 index, or in a chain with its neighbours; what crosses does so by kernels or copies, weights are resident or streamed, a
@@ -15,7 +15,7 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -24,6 +24,7 @@ import numpy as np
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.devices import null
+from xcoexec.devices.cuda import cuda
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.geometry import axis_of
 from xcoexec.ir.layers import Layer, LayerGraph
@@ -43,6 +44,11 @@ from ..support import stages_of
 from .networks import Network, allowed_for, network, worst
 
 LONGEST = 6  # layers of a chain
+DEVICES: dict[str, Callable[[], Relay | None]] = {
+    "stand-in": lambda: Relay(StandIn(delay=2e-5)),
+    "cpu": lambda: None,
+    "gpu": lambda: Relay(cuda()),
+}
 
 
 def random_costs(graph: LayerGraph, seed: int) -> Costs:
@@ -158,9 +164,10 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument("--plans", type=int, default=500)
     p.add_argument("--seconds", type=float, default=float("inf"))
     p.add_argument("--seed", type=int, default=0, help="of the first plan")
-    p.add_argument("--cpu", action="store_true", help="both halves are the CPU: there is no device")
+    p.add_argument("--device", choices=DEVICES, default="stand-in", help="the device half; cpu: both are XLA:CPU's")
     args = p.parse_args(argv)
-    relay = None if args.cpu else Relay(StandIn(delay=2e-5))
+    relay = DEVICES[args.device]()
+    jax.config.update("jax_default_matmul_precision", "highest")
     end, count = time.monotonic() + args.seconds, {"right": 0, "nothing to plan": 0, "wrong": 0}
     for seed in range(args.seed, args.seed + args.plans):
         if time.monotonic() > end:

@@ -24,6 +24,7 @@ BLOCKS_A_MULTIPROCESSOR = 4
 BUSES = pathlib.Path("/sys/bus/pci/devices")
 CHANNELS_FIRST = "xla_gpu_force_conv_nchw"  # XLA's option
 OWN_PRODUCTS = "xla_gpu_enable_triton_gemm"  # XLA's option
+SLICES = "xla_gpu_enable_dynamic_slice_fusion"  # XLA's option
 #: XLA's option that lists what becomes part of CUDA graphs, and its usual list with convolutions
 GRAPHS, LAUNCHED = "xla_gpu_enable_command_buffer", "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,CONVOLUTION"
 
@@ -249,6 +250,13 @@ def _singly() -> dict[str, object]:
     return {GRAPHS: ""} if GRAPHS not in config.xla_flags() and xla_knows(GRAPHS, "") else {}
 
 
+def _calling() -> dict[str, object]:
+    """A host call that reads a slice is made once more, as part of a kernel that reads what the slice is taken of, and
+    the first one stays, because it has an effect: it would begin, or end, twice.
+    """
+    return {SLICES: False} if xla_knows(SLICES) else {}
+
+
 def _libraries(ops: Sequence[Op]) -> dict[str, object]:
     """For each shape of a matrix product XLA compiles and times dozens of kernels that it makes itself (Triton) beside
     those of cuBLAS. Where f32 must not be rounded to TF32 that takes 27 s for BERT, and 1.5 s without them, and calls
@@ -307,6 +315,7 @@ RECORD = register(
         graphs=_graphs,
         singly=_singly,
         libraries=_libraries,
+        calling=_calling,
         filters=_filters,
     )
 )

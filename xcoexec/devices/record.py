@@ -31,7 +31,8 @@ class Device:
     `graphs(operations)`: its options by which their kernels are launched many at once; none where they are anyway, or
     never; `singly()`: its options by which each is launched by itself; `libraries(operations)`: its options by which
     libraries alone compute matrix products, where these are about as fast and programs then compile in a small part of
-    the time. `filters(operations, options)`: constants -> the other order of their axes in which its kernels read them.
+    the time; `calling()`: its options without which it computes a program with host calls otherwise than it was
+    written. `filters(operations, options)`: constants -> the other order of their axes in which its kernels read them.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Device:
     graphs: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
     singly: Callable[[], Mapping[str, object]] = dict
     libraries: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
+    calling: Callable[[], Mapping[str, object]] = dict
     connect_at: Callable[[tuple[int, ...], int], Relay | None] = lambda cores, ordinal: _not_there(ordinal)
     near: Callable[[int], tuple[int, ...]] = lambda ordinal: ()
     filters: Callable[[Sequence[Op], Mapping[str, object]], Mapping[Value, tuple[int, ...]]] = lambda ops, options: {}

@@ -76,9 +76,9 @@ class Halves:
         return self.env[v]
 
     def rounded(self, v: Value) -> jax.Array:
-        """The array of a value that a host unit reads, rounded to its type for the device half too: XLA computes on
-        with more bits (`xla_allow_excess_precision`), and halves that compare a maximum with its operands, as
-        gradients do, have to have the same numbers.
+        """The array of a value that goes to the host half, or together with a part of its, rounded to its type for the
+        device half too: XLA computes on with more bits (`xla_allow_excess_precision`), and halves that compare a
+        maximum with its operands, as gradients do, have to have the same numbers.
         """
         x = self.get(v)
         if v in self.fused:
@@ -304,7 +304,7 @@ class Asynchronous(Halves):
         unit = rest.unit
         outputs = tuple(j.out for j in unit.joins) or unit.segment.program.outputs
         results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in outputs]
-        behind = [self.env[j.parts[1]].astype(_carried(j.out)) for j in unit.joins]
+        behind = [self.rounded(j.parts[1]).astype(_carried(j.out)) for j in unit.joins]
         if not behind and rest.after is not None:
             behind = [rest.after]
         if rest.led is not None:

@@ -115,7 +115,8 @@ def executable(
     seconds, n = time.thread_time() - began, len(args)
 
     fn = checked(lambda *flat: lowered(flat[:n], flat[n:], donated), made_for)
-    options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
+    xla = {**(lowered.device.calling() if lowered.segments or lowered.fetches else {}), **(compiler_options or {})}
+    options: dict[str, object] = {"compiler_options": xla} if xla else {}
     calls = caller(lowered, args) if caller is not None else None
     parts = sections(lowered)
     if parts:
