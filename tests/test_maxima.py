@@ -15,6 +15,7 @@ from xcoexec.frontend.sweeps import swept
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
+from xcoexec.lowering.emit import _rounded
 
 from .oracle import error, oracle
 from .standin import StandIn
@@ -72,6 +73,19 @@ def test_what_xla_makes_is_rounded_for_whom_compares_it(relay: Relay, kind: str)
 
     exe = build_on(relay, fn, W, X, plan)
     assert (np.asarray(exe.call([X])[0]).sum(1) >= 1).all()
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_every_number_of_a_type_stays(dtype: Any) -> None:
+    """Those below the normal ones, infinite ones and signs of zero too; between two the rounding is NumPy's."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    x = bits.view(jnp.dtype(dtype))
+    same = np.asarray(jax.jit(_rounded)(x)).view(np.uint16) == bits
+    assert (same | np.isnan(x.astype(np.float32))).all()
+    rng = np.random.default_rng(0)
+    wide = np.float32(rng.normal(size=1 << 15) * np.exp(rng.uniform(-25, 8, 1 << 15)))
+    got = jax.jit(lambda y: _rounded(y.astype(dtype)).astype(jnp.float32))(wide)
+    np.testing.assert_array_equal(got, wide.astype(jnp.dtype(dtype)).astype(np.float32))
 
 
 def test_what_is_compared_is_made_once() -> None:
