@@ -160,22 +160,31 @@ def check(seed: int) -> str:
     return "" if right else f"{net.text} on {isa.name}: {most} of the largest result"
 
 
-def main(argv: list[str] | None = None) -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--networks", type=int, default=500)
+def parser(about: str | None, what: str) -> argparse.ArgumentParser:
+    """Of a command that checks as many seeds as it is told."""
+    p = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument(f"--{what}", dest="count", type=int, default=500)
     p.add_argument("--seconds", type=float, default=float("inf"))
-    p.add_argument("--seed", type=int, default=0, help="of the first network")
-    args = p.parse_args(argv)
-    end, count = time.monotonic() + args.seconds, {"right": 0, "no kernel": 0, "wrong": 0}
-    for seed in range(args.seed, args.seed + args.networks):
+    p.add_argument("--seed", type=int, default=0, help="the first one")
+    return p
+
+
+def checked(args: argparse.Namespace, look: Callable[[int], str], none: str) -> int:
+    """Looks at one seed after the other and prints what is found; 1 if something is wrong. `none`: what "-..." is."""
+    end, count = time.monotonic() + args.seconds, {"right": 0, none: 0, "wrong": 0}
+    for seed in range(args.seed, args.seed + args.count):
         if time.monotonic() > end:
             break
-        found = check(seed)
-        count["right" if not found else "no kernel" if found.startswith("- ") else "wrong"] += 1
+        found = look(seed)
+        count["right" if not found else none if found.startswith("- ") else "wrong"] += 1
         if found:
             print(f"seed {seed}: {found}", flush=True)
     print(count)
     return int(count["wrong"] > 0)
+
+
+def main(argv: list[str] | None = None) -> int:
+    return checked(parser(__doc__, "networks").parse_args(argv), check, "no kernel")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,8 @@ said with its seed.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -41,7 +39,7 @@ from xcoexec.planning.strategies import BOUNDED, STRATEGIES
 from ..oracle import oracles
 from ..standin import StandIn
 from ..support import stages_of
-from .networks import Network, allowed_for, network, worst
+from .networks import Network, allowed_for, checked, network, parser, worst
 
 LONGEST = 6  # layers of a chain
 DEVICES: dict[str, Callable[[], Relay | None]] = {
@@ -160,24 +158,12 @@ def check(seed: int, relay: Relay | None) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--plans", type=int, default=500)
-    p.add_argument("--seconds", type=float, default=float("inf"))
-    p.add_argument("--seed", type=int, default=0, help="of the first plan")
+    p = parser(__doc__, "plans")
     p.add_argument("--device", choices=DEVICES, default="stand-in", help="the device half; cpu: both are XLA:CPU's")
     args = p.parse_args(argv)
     relay = DEVICES[args.device]()
     jax.config.update("jax_default_matmul_precision", "highest")
-    end, count = time.monotonic() + args.seconds, {"right": 0, "nothing to plan": 0, "wrong": 0}
-    for seed in range(args.seed, args.seed + args.plans):
-        if time.monotonic() > end:
-            break
-        found = check(seed, relay)
-        count["right" if not found else "nothing to plan" if found.startswith("- ") else "wrong"] += 1
-        if found:
-            print(f"seed {seed}: {found}", flush=True)
-    print(count)
-    return int(count["wrong"] > 0)
+    return checked(args, lambda seed: check(seed, relay), "nothing to plan")
 
 
 if __name__ == "__main__":

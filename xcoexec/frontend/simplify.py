@@ -176,4 +176,4 @@ def _case(op: Op, predicate: Literal) -> Value | Literal:
     return cases[min(max(int(predicate.val), 0), len(cases) - 1)]
 
 
-__all__ = ["bit_by_bit", "in_f64", "live", "simplified", "typed", "wide"]
+__all__ = ["bit_by_bit", "in_f64", "simplified", "typed", "wide"]
