@@ -244,6 +244,11 @@ def convert(ctx: Context, source: Storage, target: Storage) -> None:
     _pass(ctx, expr, (len(expr) - 1,), outs, operands, target.shape, (target.narrow,))
 
 
+def rounded(ctx: Context, x: Storage) -> None:
+    """Appends a step that rounds an array to bf16 where it lies."""
+    compute(ctx, TO_BF16, (x, x.strides, 0), [(x, x.strides, 0)], x.shape)
+
+
 def fill(ctx: Context, value: float, target: Storage) -> None:
     """Appends a step that writes one number to all of `target`."""
     compute(ctx, (literal(value),), (target, target.strides, 0), [], target.shape)

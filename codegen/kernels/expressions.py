@@ -144,6 +144,7 @@ EMIT_FLOAT: dict[str, Rule] = {
     "is_finite": lambda v, a: v.b.fcmp_ordered("<", v.unary("fabs", a), v.const(float("inf"))),
     "sign": _sign,
     "clamp": lambda v, lo, x, hi: v.maximum_signed(v.maximum_signed(x, lo), hi, "<"),
+    "bfloat": lambda v, a: v.floats(v.bfloat(a)),
     **{name: _compare(op) for name, op in COMPARE.items()},
     **SAME,
 }
@@ -195,7 +196,6 @@ CONVERT: dict[str, Rule] = {
     "ib": lambda v, a: v.b.icmp_signed("!=", a, v.iconst(0)),
     "bits": lambda v, a: v.bits(a),
     "floats": lambda v, a: v.floats(a),
-    "bfloat": lambda v, a: v.floats(v.bfloat(a)),
     "half": lambda v, a: v.half(a),
     "byte": whole_bytes.cut,
     "nearest": whole_bytes.nearest,

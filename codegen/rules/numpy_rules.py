@@ -207,6 +207,11 @@ def convert(op: Op, x: Array) -> Array:
     return converted(x, op.params["new_dtype"])
 
 
+def to_bf16(op: Op, x: Array) -> Array:
+    """The nearest numbers of bf16, in the type of `x`."""
+    return np.asarray(x).astype("bfloat16").astype(np.asarray(x).dtype)
+
+
 def slice_(op: Op, x: Array) -> Array:
     """From start to limit in steps, along each axis."""
     p = op.params

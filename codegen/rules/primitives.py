@@ -324,6 +324,8 @@ _TABLE = (
         jumps=True,
         carries=True,
     ),
+    # the kernels' own: the nearest number of bf16, of one of bf16 that is held with more bits
+    _elementwise("bfloat", reference=numpy_rules.to_bf16, vector="f", flops=flops.none, exact=True, jumps=True),
     # -- elementwise, for which there is no vector code
     *(
         _elementwise(name)

@@ -13,7 +13,7 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from ..kernels.elementwise import convert
+from ..kernels.elementwise import convert, rounded
 from ..kernels.families import lower_group
 from ..kernels.stored import lower_stored
 from ..kernels.winograd import spare
@@ -208,7 +208,7 @@ def build(
         team(cpus).want(threads)
     chosen = target or host_target()
     pick = pick or functools.partial(measured, functools.partial(_alone, cpus, cut), chosen)
-    rules = Rules(lower_group, _together, spare, pick, cut, convert if as_stored else None)
+    rules = Rules(lower_group, _together, spare, pick, cut, convert if as_stored else None, rounded)
     return compile_segment(program, chosen, threads, runtime(cpus), rules)
 
 

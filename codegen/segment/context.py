@@ -12,6 +12,7 @@ import numpy as np
 from ..native import layout as abi
 from ..program import Group, Op, Program, Unsupported, Value, consumers, kind
 from ..rules.convolution import around, convolution, phases
+from ..rules.rounding import rounded, unrounded
 from ..target import Target
 from .cuts import Cut
 from .makers import Makers, needed
@@ -35,7 +36,8 @@ class Rules:
     number i on (it returns how many), `spare(op)` tells the zeroes that an algorithm of a convolution reads beyond its
     padding, `pick(groups, names, threads)` chooses among algorithms, `cut` takes a range of a group's result.
     `convert(ctx, source, target)` appends a copy of an array of narrow elements, or to one: arguments and results of
-    `AS_STORED` come and go in their own type (None: in 4 bytes an element, as kernels hold them)."""
+    `AS_STORED` come and go in their own type (None: in 4 bytes an element, as kernels hold them). `round(ctx, x)`
+    rounds an array to bf16 where it lies, for results that go in 4 bytes (None: they go as kernels hold them)."""
 
     lower: Callable[[Context, Group], None]
     fuse: Callable[[Context, int], int]
@@ -43,6 +45,7 @@ class Rules:
     pick: Pick
     cut: Cut | None
     convert: Callable[[Context, Storage, Storage], None] | None = None
+    round: Callable[[Context, Storage], None] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +67,10 @@ class Context:
     """What the rules see while a program is turned into steps."""
 
     def __init__(self, program: Program, target: Target, threads: int, rules: Rules):
+        edges = (*program.inputs, *program.outputs)
+        self.as_stored = frozenset(v for v in edges if rules.convert and v.dtype in AS_STORED and v.size > 1)
+        if rules.round is not None:
+            program = rounded(program, {*program.outputs} - self.as_stored)
         self.program, self.target, self.threads = program, target, threads
         self.rules, self.spare = rules, rules.spare
         self.steps: list[Step] = []
@@ -79,8 +86,6 @@ class Context:
         self._readers = consumers(program.ops)
         self._walked = frozenset(_walked(program, target.vl))
         self._places: dict[Value, Storage] = {}
-        edges = (*program.inputs, *program.outputs)
-        self.as_stored = frozenset(v for v in edges if rules.convert and v.dtype in AS_STORED and v.size > 1)
         self._stored: dict[Value, Storage] = {}  # what lies in its own type alone, until somebody reads it otherwise
         own = _states(program, self.as_stored) | self._multiplied()
         for i, v in enumerate(program.inputs):
@@ -131,7 +136,11 @@ class Context:
         return self._stored[x], self._stored[op.out]
 
     def leave(self) -> None:
-        """Appends the copies of results that go in their own type."""
+        """Appends the copies of results that go in their own type, and rounds others to theirs."""
+        if (to_bf16 := self.rules.round) is not None:
+            for v in unrounded(self.program):
+                if v not in self.as_stored:
+                    to_bf16(self, self._places[v])
         for i, v in enumerate(self.program.outputs):
             if v in self.as_stored and v not in self._stored:
                 assert self.rules.convert is not None
