@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Protocol
 
 Path = tuple[str | int, ...]
 
+SHORT = 200  # characters of a value in a message
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 80
 _short.maxdict = _short.maxlist = _short.maxtuple = 4
@@ -18,7 +19,8 @@ _short.maxdict = _short.maxlist = _short.maxtuple = 4
 
 def short(value: object) -> str:
     """A value in at most a line, however large it is."""
-    return _short.repr(value)
+    text = _short.repr(value)
+    return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."
 
 
 class Misfit(ValueError):
