@@ -41,10 +41,9 @@ def _right(found: str) -> None:
 
 
 def test_plans_are_of_many_kinds() -> None:
-    """Halves, dimensions, chains, streams, and calls of several programs."""
-    made = []
-    for seed in range(40):
-        net = plans.network(seed)
+    """Halves, dimensions, chains, streams, calls of several programs, and steps of training."""
+    made, nets = [], [plans.plan_network(seed) for seed in range(40)]
+    for seed, net in enumerate(nets):
         made.append(plans.plan_of(plans.stages_of(net.fn, net.weights, net.x, weights=0 if net.given else 1)[1], seed))
     places = [p for plan in made for p in plan.placements]
     assert {p.half for p in places} == {"device", "host", "split"}
@@ -52,6 +51,7 @@ def test_plans_are_of_many_kinds() -> None:
     assert {p.dim for p in places if p.chain} == {"channel", "rows", "items", "sums"}
     assert {plan.programs for plan in made} >= {1, 2, 3} and any(0 < p.streamed < 1 for p in places)
     assert {plan.strategy for plan in made} >= {"random", "codl"}
+    assert 4 <= sum("training" in net.text for net in nets) <= 8
 
 
 def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch, relay: Relay) -> None:

@@ -2,14 +2,15 @@
 
 A seed is a network (see `networks`) and a plan of it: each layer on a half, divided along one of its dimensions at any
 index, or in a chain with its neighbours; what crosses does so by kernels or copies, weights are resident or streamed, a
-call is one program or several. One in four plans is a strategy's, for random costs. What raises, and what is wrong, is
-said with its seed.
+call is one program or several. One in four plans is a strategy's, for random costs; one in five networks is a step of
+training that gives its weights away. What raises, and what is wrong, is said with its seed.
 
     python -m tests.outside.plans --plans 500 --seconds 3600 --seed 0
 """
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import sys
 import traceback
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from xcoexec.codegen.runtime import host
@@ -126,6 +128,19 @@ def plan_of(graph: LayerGraph, seed: int) -> Plan:
     return STRATEGIES[rng.choice(sorted(STRATEGIES.keys() - BOUNDED))](graph, random_costs(graph, seed))
 
 
+def stepped(net: Network) -> Network:
+    """A step of training of a network: its weights are a state, which the call gives away for the next one."""
+    loss = lambda ws, x: sum(jnp.mean(jnp.tanh(y)) for y in net.fn(ws, x))
+    step = lambda ws, x: tuple(w - g for w, g in zip(ws, jax.grad(loss)(ws, x), strict=True))
+    return dataclasses.replace(net, fn=step, text=f"{net.text}, a step of training", given=True)
+
+
+def plan_network(seed: int) -> Network:
+    """The network of a seed; every fifth is a step of training."""
+    net = network(seed)
+    return stepped(net) if seed % 5 == 4 and net.weights and "gradients" not in net.text else net
+
+
 def computed(net: Network, seed: int, relay: Relay | None) -> tuple[Sequence[np.ndarray], ...] | str:
     """The results of two calls between which there was another one; or why the network is none of ours."""
     folded, graph = stages_of(net.fn, net.weights, net.x, weights=0 if net.given else 1)
@@ -133,18 +148,24 @@ def computed(net: Network, seed: int, relay: Relay | None) -> tuple[Sequence[np.
         return "results that are arguments, or known beforehand"
     plan = plan_of(graph, seed)
     check_plan(plan, graph)
-    lowered = lower(graph, folded, plan.placements, lambda p: host.build(p, 1 + seed % 2, cut=split), relay)
+    build = lambda p: host.build(p, 1 + seed % 2, cut=split, as_stored=relay is None)
+    lowered = lower(graph, folded, plan.placements, build, relay)
     known = [] if net.given else jax.tree_util.tree_leaves(net.weights)
-    exe = executable(plan, lowered, known, ())
-    inputs = [jax.numpy.asarray(x) for x in ([*net.weights, net.x] if net.given else [net.x])]
-    first = [*map(np.array, exe.call(inputs))]
-    jax.block_until_ready(exe.call([x * 0 for x in inputs]))
-    return first, [*map(np.array, exe.call(inputs))]
+    given_away = range(len(net.weights)) if "training" in net.text else ()
+    exe = executable(plan, lowered, known, given_away)
+
+    def call(scale: int) -> list[np.ndarray]:
+        inputs = [*net.weights, net.x] if net.given else [net.x]
+        inputs = [jnp.asarray((x * scale).astype(x.dtype)) for x in inputs]
+        return [*map(np.array, exe.call(inputs))]
+
+    first, _ = call(1), call(0)
+    return first, call(1)
 
 
 def check(seed: int, relay: Relay | None) -> str:
     """ "": the plan of a seed computes its network; "-...": there is nothing to plan; else what is wrong with it."""
-    net = network(seed)
+    net = plan_network(seed)
     try:
         got = computed(net, seed, relay)
         if isinstance(got, str):
