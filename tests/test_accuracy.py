@@ -118,13 +118,23 @@ BOOL_BINARY = {"max": np.logical_or, "min": np.logical_and, **BITWISE, **COMPARE
 
 
 def test_every_entry_is_swept() -> None:
-    assert set(EMIT_FLOAT) == {*UNARY, *BINARY, *COMPARE, "integer_pow", "clamp", "round", "is_finite", "bfloat"}
+    assert set(EMIT_FLOAT) == {
+        *UNARY,
+        *BINARY,
+        *COMPARE,
+        "integer_pow",
+        "clamp",
+        "round",
+        "is_finite",
+        "bfloat",
+        "half",
+    }
     assert set(EMIT_INT) == {*INT_UNARY, *INT_BINARY, "integer_pow", "clamp", "select_n"}
     assert set(EMIT_BOOL) == {*BOOL_UNARY, *BOOL_BINARY, "clamp", "select_n"}
     assert set(elementary_bf16.FUNCTIONS) == SHORTER <= set(UNARY)
     assert len(EMIT) == len(EMIT_FLOAT) + len(EMIT_INT) + len(EMIT_BOOL) + len(SHORTER)
     # the next two are in every test of s32, the last one in those of bytes (test_haste)
-    assert set(CONVERT) == {*CONVERSIONS, "bits", "floats", "between"} - {"bfloat"}
+    assert set(CONVERT) == {*CONVERSIONS, "bits", "floats", "between"} - {"bfloat", "half"}
 
 
 # -- a kernel of one operation -----------------------------------------------------------------------

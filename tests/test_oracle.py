@@ -18,6 +18,7 @@ from jax import lax
 from xcoexec.codegen.program import Literal
 from xcoexec.codegen.rules import reference
 from xcoexec.codegen.rules.primitives import PRIMITIVES
+from xcoexec.codegen.rules.rounding import ROUNDS
 from xcoexec.frontend.trace import paths, trace
 
 from . import oracle
@@ -218,7 +219,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         (lambda x: x * lax.iota(np.int32, 3)[:, None], F),
     ],
 }
-REFERENCE = {name for name, p in PRIMITIVES.items() if p.reference} - {"bfloat"}  # the kernels' own
+REFERENCE = {name for name, p in PRIMITIVES.items() if p.reference} - {*ROUNDS.values()}  # the kernels' own
 
 
 def eager(fn: Any, *args: Any) -> list[np.ndarray]:

@@ -21,6 +21,7 @@ from xcoexec.codegen.rules import reference, splits
 from xcoexec.codegen.rules.convolution import CONVOLUTION, convolution, geometry
 from xcoexec.codegen.rules.expressions import SHORTER
 from xcoexec.codegen.rules.primitives import PRIMITIVES, Primitive, is_reduction, primitive
+from xcoexec.codegen.rules.rounding import ROUNDS
 from xcoexec.cost.features import flops, uncounted
 from xcoexec.errors import SplitError
 from xcoexec.frontend.trace import paths, trace
@@ -116,7 +117,7 @@ EXAMPLES: dict[str, Example] = {
     "integer_pow": (lambda a: lax.integer_pow(a, 3), (A,)),
     "clamp": (lambda a: lax.clamp(np.float32(0.3), a, np.float32(0.6)), (A,)),
     "select_n": (lambda p, a, b: lax.select_n(p, a, b), (P, A, B)),
-    **dict.fromkeys(("stop_gradient", "bfloat"), (lambda a: jnp.asarray(a), (A,))),
+    **dict.fromkeys(("stop_gradient", *ROUNDS.values()), (lambda a: jnp.asarray(a), (A,))),
     "copy": (jnp.copy, (A,)),
     "add_any": (lambda a: jax.vjp(lambda a: a * a, a)[1](a)[0], (A,)),
     "convert_element_type": (lambda a: lax.convert_element_type(a, np.int32), (9 * A,)),
@@ -151,7 +152,7 @@ def _operation(name: str) -> tuple[Op, list[np.ndarray]]:
         reference.run_ops((op,), env)
     # what JAX has no public function for, or leaves out of a trace
     out = Value(traced.inputs[0].shape, traced.inputs[0].dtype)
-    assert name in ("stop_gradient", "add_any", "copy", "bfloat")
+    assert name in ("stop_gradient", "add_any", "copy", *ROUNDS.values())
     operands = (traced.inputs[0],) * (2 if name == "add_any" else 1)
     return Op(name, operands, (out,), {}), [values[0]] * len(operands)
 
@@ -192,7 +193,8 @@ def test_references_agree_with_jax(name: str) -> None:
     op, operands = _operation(name)
     if op.primitive is None:
         want: Any = operands[0] if len(operands) == 1 else operands[0] + operands[1]
-        want = want.astype("bfloat16").astype(want.dtype) if name == "bfloat" else want
+        for dtype in (t for t, rounds in ROUNDS.items() if rounds == name):
+            want = want.astype(dtype).astype(want.dtype)
     else:
         want = op.primitive.bind(*map(jnp.asarray, operands), **op.params)
     np.testing.assert_allclose(reference.apply(op, *operands), np.asarray(want), rtol=2e-6, atol=2e-6)

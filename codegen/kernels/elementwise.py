@@ -9,6 +9,7 @@ from typing import Any
 from ..native.layout import MAX_OPERANDS, MAX_RANK
 from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, TO_BF16, Expr, View, expression, expressions, literal
+from ..rules.rounding import ROUNDS
 from ..segment.context import Context
 from ..segment.steps import Early, Kernel, Ref, Word
 from ..segment.storage import Operand, Storage, streamed
@@ -244,9 +245,9 @@ def convert(ctx: Context, source: Storage, target: Storage) -> None:
     _pass(ctx, expr, (len(expr) - 1,), outs, operands, target.shape, (target.narrow,))
 
 
-def rounded(ctx: Context, x: Storage) -> None:
-    """Appends a step that rounds an array to bf16 where it lies."""
-    compute(ctx, TO_BF16, (x, x.strides, 0), [(x, x.strides, 0)], x.shape)
+def rounded(ctx: Context, x: Storage, dtype: str) -> None:
+    """Appends a step that rounds an array to bf16 or f16 where it lies."""
+    compute(ctx, (("in", 0), (ROUNDS[dtype], 0)), (x, x.strides, 0), [(x, x.strides, 0)], x.shape)
 
 
 def fill(ctx: Context, value: float, target: Storage) -> None:

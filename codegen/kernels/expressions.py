@@ -145,6 +145,7 @@ EMIT_FLOAT: dict[str, Rule] = {
     "sign": _sign,
     "clamp": lambda v, lo, x, hi: v.maximum_signed(v.maximum_signed(x, lo), hi, "<"),
     "bfloat": lambda v, a: v.floats(v.bfloat(a)),
+    "half": lambda v, a: v.half(a),
     **{name: _compare(op) for name, op in COMPARE.items()},
     **SAME,
 }
@@ -196,7 +197,6 @@ CONVERT: dict[str, Rule] = {
     "ib": lambda v, a: v.b.icmp_signed("!=", a, v.iconst(0)),
     "bits": lambda v, a: v.bits(a),
     "floats": lambda v, a: v.floats(a),
-    "half": lambda v, a: v.half(a),
     "byte": whole_bytes.cut,
     "nearest": whole_bytes.nearest,
     "shifted": whole_bytes.shifted,

@@ -207,9 +207,9 @@ def convert(op: Op, x: Array) -> Array:
     return converted(x, op.params["new_dtype"])
 
 
-def to_bf16(op: Op, x: Array) -> Array:
-    """The nearest numbers of bf16, in the type of `x`."""
-    return np.asarray(x).astype("bfloat16").astype(np.asarray(x).dtype)
+def nearest(dtype: str) -> Rule:
+    """The nearest numbers of a type, in that of the operand."""
+    return lambda op, x: np.asarray(x).astype(dtype).astype(np.asarray(x).dtype)
 
 
 def slice_(op: Op, x: Array) -> Array:

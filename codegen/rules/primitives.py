@@ -324,8 +324,11 @@ _TABLE = (
         jumps=True,
         carries=True,
     ),
-    # the kernels' own: the nearest number of bf16, of one of bf16 that is held with more bits
-    _elementwise("bfloat", reference=numpy_rules.to_bf16, vector="f", flops=flops.none, exact=True, jumps=True),
+    # the kernels' own: the nearest number of a type, of one that is held with more bits
+    *(
+        _elementwise(name, reference=numpy_rules.nearest(to), vector="f", flops=flops.none, exact=True, jumps=True)
+        for name, to in (("bfloat", "bfloat16"), ("half", "float16"))
+    ),
     # -- elementwise, for which there is no vector code
     *(
         _elementwise(name)

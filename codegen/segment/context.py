@@ -36,8 +36,8 @@ class Rules:
     number i on (it returns how many), `spare(op)` tells the zeroes that an algorithm of a convolution reads beyond its
     padding, `pick(groups, names, threads)` chooses among algorithms, `cut` takes a range of a group's result.
     `convert(ctx, source, target)` appends a copy of an array of narrow elements, or to one: arguments and results of
-    `AS_STORED` come and go in their own type (None: in 4 bytes an element, as kernels hold them). `round(ctx, x)`
-    rounds an array to bf16 where it lies, for results that go in 4 bytes (None: they go as kernels hold them)."""
+    `AS_STORED` come and go in their own type (None: in 4 bytes an element, as kernels hold them). `round(ctx, x,
+    dtype)` rounds an array where it lies, for results that go in 4 bytes (None: they go as kernels hold them)."""
 
     lower: Callable[[Context, Group], None]
     fuse: Callable[[Context, int], int]
@@ -45,7 +45,7 @@ class Rules:
     pick: Pick
     cut: Cut | None
     convert: Callable[[Context, Storage, Storage], None] | None = None
-    round: Callable[[Context, Storage], None] | None = None
+    round: Callable[[Context, Storage, str], None] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,10 +137,10 @@ class Context:
 
     def leave(self) -> None:
         """Appends the copies of results that go in their own type, and rounds others to theirs."""
-        if (to_bf16 := self.rules.round) is not None:
+        if (narrow := self.rules.round) is not None:
             for v in unrounded(self.program):
                 if v not in self.as_stored:
-                    to_bf16(self, self._places[v])
+                    narrow(self, self._places[v], v.dtype)
         for i, v in enumerate(self.program.outputs):
             if v in self.as_stored and v not in self._stored:
                 assert self.rules.convert is not None
