@@ -17,8 +17,7 @@ from jax import lax
 
 from xcoexec.codegen.program import Literal
 from xcoexec.codegen.rules import reference
-from xcoexec.codegen.rules.primitives import PRIMITIVES
-from xcoexec.codegen.rules.rounding import ROUNDS
+from xcoexec.codegen.rules.primitives import PRIMITIVES, ROUNDS
 from xcoexec.frontend.trace import paths, trace
 
 from . import oracle

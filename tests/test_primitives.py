@@ -20,8 +20,7 @@ from xcoexec.codegen.program import Literal, Op, Value
 from xcoexec.codegen.rules import reference, splits
 from xcoexec.codegen.rules.convolution import CONVOLUTION, convolution, geometry
 from xcoexec.codegen.rules.expressions import SHORTER
-from xcoexec.codegen.rules.primitives import PRIMITIVES, Primitive, is_reduction, primitive
-from xcoexec.codegen.rules.rounding import ROUNDS
+from xcoexec.codegen.rules.primitives import PRIMITIVES, ROUNDS, Primitive, is_reduction, primitive
 from xcoexec.cost.features import flops, uncounted
 from xcoexec.errors import SplitError
 from xcoexec.frontend.trace import paths, trace

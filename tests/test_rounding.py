@@ -12,7 +12,8 @@ import pytest
 from jax import lax
 
 from xcoexec.codegen.program import Program
-from xcoexec.codegen.rules.rounding import ROUNDS, rounded, unrounded
+from xcoexec.codegen.rules.primitives import ROUNDS
+from xcoexec.codegen.rules.rounding import rounded, unrounded
 from xcoexec.codegen.runtime import host
 from xcoexec.partition.split import split
 

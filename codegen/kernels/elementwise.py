@@ -9,7 +9,7 @@ from typing import Any
 from ..native.layout import MAX_OPERANDS, MAX_RANK
 from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, TO_BF16, Expr, View, expression, expressions, literal
-from ..rules.rounding import ROUNDS
+from ..rules.primitives import ROUNDS
 from ..segment.context import Context
 from ..segment.steps import Early, Kernel, Ref, Word
 from ..segment.storage import Operand, Storage, streamed

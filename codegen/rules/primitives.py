@@ -22,6 +22,7 @@ from .splits import Need
 
 Split = Callable[[Op, int, int, int], Need]  # (operation, axis, start, stop) -> what the range needs
 Moved = Callable[[Op, tuple[Axis, ...]], tuple[Axis, ...]]  # (operation, axes of the result) -> of the operand
+ROUNDS = {"bfloat16": "bfloat", "float16": "half"}  # type -> the kernels' own primitive that rounds to it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -327,7 +328,7 @@ _TABLE = (
     # the kernels' own: the nearest number of a type, of one that is held with more bits
     *(
         _elementwise(name, reference=numpy_rules.nearest(to), vector="f", flops=flops.none, exact=True, jumps=True)
-        for name, to in (("bfloat", "bfloat16"), ("half", "float16"))
+        for to, name in ROUNDS.items()
     ),
     # -- elementwise, for which there is no vector code
     *(

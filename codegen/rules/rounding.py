@@ -10,9 +10,8 @@ import dataclasses
 from collections.abc import Collection
 
 from ..program import Group, Op, Program, Value
-from .primitives import is_elementwise, primitive
+from .primitives import ROUNDS, is_elementwise, primitive
 
-ROUNDS = {"bfloat16": "bfloat", "float16": "half"}  # type -> the primitive that rounds to it
 ROUNDED_BY_ALL = ("float16",)  # by every elementwise operation: their range is small
 MOVED = ("pad", "gather", "scatter", "dynamic_slice", "dynamic_update_slice")  # elements alone, as `carries` means it
 PICKED = ("max", "min")
@@ -60,4 +59,4 @@ def _rounding(group: Group, wanted: Collection[Value]) -> Group:
     return dataclasses.replace(group, ops=tuple(ops), anchor=anchor) if len(ops) > len(group.ops) else group
 
 
-__all__ = ["ROUNDS", "rounded", "unrounded"]
+__all__ = ["rounded", "unrounded"]
