@@ -22,6 +22,7 @@ from .splits import Need
 
 Split = Callable[[Op, int, int, int], Need]  # (operation, axis, start, stop) -> what the range needs
 Moved = Callable[[Op, tuple[Axis, ...]], tuple[Axis, ...]]  # (operation, axes of the result) -> of the operand
+PICK = ("max", "min")  # how reductions join elements whose results are some of these
 ROUNDS = {"bfloat16": "bfloat", "float16": "half"}  # type -> the kernels' own primitive that rounds to it
 
 

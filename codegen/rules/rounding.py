@@ -10,11 +10,10 @@ import dataclasses
 from collections.abc import Collection
 
 from ..program import Group, Op, Program, Value
-from .primitives import ROUNDS, is_elementwise, primitive
+from .primitives import PICK, ROUNDS, is_elementwise, primitive
 
 ROUNDED_BY_ALL = ("float16",)  # by every elementwise operation: their range is small
 MOVED = ("pad", "gather", "scatter", "dynamic_slice", "dynamic_update_slice")  # elements alone, as `carries` means it
-PICKED = ("max", "min")
 
 
 def rounded(program: Program, outputs: Collection[Value]) -> Program:
@@ -41,7 +40,7 @@ def _gives_whole(op: Op, whole: Collection[Value]) -> bool:
         return True
     if op.prim == "convert_element_type":
         return op.ins[0].dtype != dtype or op.ins[0] in whole
-    moves = p.exact or p.carries or p.axes is not None or p.combine in PICKED or op.prim in MOVED
+    moves = p.exact or p.carries or p.axes is not None or p.combine in PICK or op.prim in MOVED
     return moves and all(v in whole for v in op.value_ins if v.dtype in ROUNDS)
 
 

@@ -11,10 +11,8 @@ from typing import TypeAlias
 
 from ..codegen.program import Op, Value, kind
 from ..codegen.rules.columns import is_column_reduction
-from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_view, primitive
+from ..codegen.rules.primitives import PICK, is_anchor, is_broadcast, is_elementwise, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction
-
-PICK = ("max", "min")  # of reductions: their results are elements
 
 _Makers: TypeAlias = Mapping[Value, Op]
 _Readers: TypeAlias = Mapping[Value, Sequence[Op]]
